@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.adversary.books import charges
 from tests.adversary.model import Case, Charge, Face, Relation, Run, Step, Unopened, World
 from tests.adversary.pairs import other
-from tests.adversary.place import write
-from tests.adversary.seams import Recorder
+from tests.adversary.place import COPIES, POLICY, write
+from tests.adversary.seams import Recorder, prepare
 from tests.adversary.watched import Inside
 
 PIN = b"the same bytes for both"
@@ -28,9 +28,21 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def write_both(pairs: Sequence[tuple[World, Path]]) -> None:
+    """Write worlds to their folders, with prepared copies where these can be made in each of them.
+
+    Whether rows share a key decides that. Only the owner learns it, and nobody asks before it is so.
+    """
+    for world, place in pairs:
+        write(world, place)
+    wanted = all(world.prepared for world, _ in pairs)
+    if not (wanted and all(prepare(place / POLICY) for _, place in pairs)):
+        for _, place in pairs:
+            (place / COPIES).unlink(missing_ok=True)
+
+
 def run(face: Face, world: World, steps: Sequence[Step], place: Path) -> Run:
-    """All steps in one world. What is charged is read from the ledger after each."""
-    write(world, place)
+    """All steps in a world that is written. What is charged is read from the ledger after each."""
     try:
         session = face.open(world, place)
     except Unopened as error:
@@ -54,6 +66,7 @@ def attack(
     """Both worlds inside this process, with the same randomness and the first one's integers."""
     right = other(world, relation, tuple(owners))
     with folder() as one, folder() as two:
+        write_both(((world, one), (right, two)))
         recorder = Recorder(PIN, sampled=sampled)
         first = run(Inside(recorder), world, steps, one)
         replayed = Recorder(PIN, recorder.tables, sampled=False)

@@ -51,6 +51,7 @@ class World:
 
     ``policy`` names the source ``data.duckdb`` in its own folder. ``group_size`` is how many owners
     the policy protects together. ``sound`` is whether the data keeps what the policy declares.
+    ``prepared`` is whether its owner has made copies of all private tables with ``dpsql prepare``.
     """
 
     name: str
@@ -62,6 +63,7 @@ class World:
     """Statements that run after the rows are there."""
     group_size: int = 1
     sound: bool = True
+    prepared: bool = False
 
     @property
     def owners(self) -> tuple[str, ...]:

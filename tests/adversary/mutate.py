@@ -22,7 +22,7 @@ WORDS = (
 def mutate(seed: Seed, others: Sequence[Seed], dice: Dice) -> Seed:
     """The attack with one to three changes."""
     for _ in range(dice.between(1, 3)):
-        change = dice.one((_tokens, _tokens, _tokens, _setting, _again, _order, _values))
+        change = dice.one((_tokens, _tokens, _tokens, _setting, _again, _order, _values, _copies))
         seed = change(seed, dice)
         if change is _tokens and seed.world.name.startswith(
             NAME
@@ -63,6 +63,11 @@ def _again(seed: Seed, dice: Dice) -> Seed:
 
 def _order(seed: Seed, dice: Dice) -> Seed:
     return replace(seed, world=replace(seed.world, rows=tuple(dice.mixed(seed.world.rows))))
+
+
+def _copies(seed: Seed, _: Dice) -> Seed:
+    """Prepare copies of the tables, or remove them."""
+    return replace(seed, world=replace(seed.world, prepared=not seed.world.prepared))
 
 
 def _values(seed: Seed, dice: Dice) -> Seed:

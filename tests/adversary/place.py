@@ -10,6 +10,8 @@ import duckdb
 from tests.adversary.model import World
 
 POLICY, DATA = "policy.yaml", "data.duckdb"
+COPIES = f"{DATA}.prepared"
+"""What ``dpsql prepare`` writes beside the database."""
 
 
 def write(world: World, folder: Path) -> Path:

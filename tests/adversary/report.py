@@ -30,6 +30,7 @@ def report(finding: Finding, seed: Seed) -> str:
         values = ", ".join(f"({', '.join(row.cells)})" for row in rows)
         lines.append(f"INSERT INTO {table} VALUES {values};  -- {owner or 'nobody'}")
     lines += [f"{statement};" for statement in world.views]
+    lines += ["-- dpsql prepare"] if world.prepared else []
     lines.append("-- asked")
     for number, step in enumerate(seed.steps):
         mark = "  <-- here" if number == finding.step else ""

@@ -2,18 +2,21 @@
 
 Seen are: the statement that the engine runs, the integers that come back, the noise that is added
 to them, and the threshold that groups pass. Two things can be changed: where randomness comes from
-(the same bytes again), and the integers (those of another run, under the labels of this one). With
-both the same, whatever a client sees of two neighbours has to be the same, byte by byte.
+(the same bytes again, and one salt for prepared copies), and the integers (those of another run,
+under the labels of this one). With both the same, whatever a client sees of two neighbours has to
+be the same, byte by byte.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import patch
@@ -21,6 +24,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
+from dpsql.cli import main
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.privacy.entropy import Entropy
 from dpsql.release import noise as noising
@@ -31,6 +35,8 @@ SAMPLES = 4_000
 """Further draws of each noise, in two calls: the scale is known to 5 % with them."""
 FAR = 1 << 40
 """Above every threshold."""
+SALT = 20_250_601
+"""By which copies number the rows of a unit."""
 
 
 @dataclass
@@ -344,6 +350,19 @@ def transplant(integers: pa.Table, labels: pa.Table) -> pa.Table:
         for n in integers.column_names
     ]
     return pa.Table.from_arrays(columns, schema=integers.schema)
+
+
+def prepare(policy: Path) -> bool:
+    """Make copies of all private tables as the owner does; whether ``dpsql prepare`` made them.
+
+    Which rows of a unit a copy lets through depends on a salt: here it is the same for all worlds.
+    """
+    with (
+        patch.object(secrets, "randbits", lambda _: SALT),
+        redirect_stdout(StringIO()),
+        redirect_stderr(StringIO()),
+    ):
+        return main(["prepare", "--policy", str(policy)]) == 0
 
 
 def answered_at(policy: Path, role: str, moment: datetime, statements: Sequence[str]) -> bool:

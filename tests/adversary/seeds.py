@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,6 +38,7 @@ def to_json(seed: Seed) -> str:
         "roles": [[r.name, r.password] for r in world.roles],
         "group_size": world.group_size,
         "sound": world.sound,
+        "prepared": world.prepared,
         "relation": seed.relation,
         "owners": seed.owners,
         "reached": seed.reached,
@@ -58,6 +59,7 @@ def from_json(text: str) -> Seed:
         d["name"], "\n".join(d["policy"]) + "\n", tuple(d["ddl"]),
         tuple(Row(table, tuple(cells), owner) for table, owner, *cells in d["rows"]),
         tuple(Role(*role) for role in d["roles"]), tuple(d["views"]), d["group_size"], d["sound"],
+        d.get("prepared", False),
     )  # fmt: skip
     steps = tuple(Step(a, t, tuple(p), r, s) for a, t, p, r, s in d["steps"])
     relation = cast(Relation, d["relation"])
@@ -75,8 +77,5 @@ def small(seed: Seed, units: int = 5) -> Seed:
     """The same with fewer units: those that the pair differs by, and the first of the others."""
     kept = {*seed.owners, *seed.world.owners[:units], None}
     rows = tuple(row for row in seed.world.rows if row.owner in kept)
-    world = World(
-        seed.world.name, seed.world.policy, seed.world.ddl, rows, seed.world.roles,
-        seed.world.views, seed.world.group_size, seed.world.sound,
-    )  # fmt: skip
+    world = replace(seed.world, rows=rows)
     return Seed(world, seed.relation, seed.owners, seed.steps, seed.reached)

@@ -1,4 +1,4 @@
-"""Make what was found smaller: fewer steps, units, rows and lines of the policy, shorter SQL."""
+"""Make what was found smaller: no copies, fewer steps, units, rows and lines of the policy, shorter SQL."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def shrink(seed: Seed, found: Finding, still: Still, seconds: float = 120.0) -> 
     def holds(smaller: Seed) -> bool:
         return time.monotonic() < end and alike(found, still(smaller))
 
+    plain = replace(seed, world=replace(seed.world, prepared=False))
+    seed = plain if seed.world.prepared and holds(plain) else seed
     seed = _steps(seed, found, holds)
     seed = _rows(seed, holds)
     seed = _policy(seed, holds)

@@ -7,16 +7,20 @@ goes on from there with attacks that are new each time.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.adversary import seeds
-from tests.adversary.model import Case, Finding
+from tests.adversary.attack import attack, write_both
+from tests.adversary.model import Case, Finding, Row
 from tests.adversary.oracle import tame
+from tests.adversary.place import COPIES
 from tests.adversary.report import report
 from tests.adversary.run import STEPS, fresh, judge
 from tests.adversary.seeds import Seed
+from tests.adversary.worlds import make
 
 KEPT = sorted(seeds.FOLDER.glob("*.json"))
 FRESH = [f"ci {number}" for number in range(6)]
@@ -52,6 +56,29 @@ def test_the_attacks_are_answered_enough() -> None:
     """An adversary whose statements are all refused looks at nothing."""
     answered = [t.error is None for t in new(FRESH[0])[0].left.transcripts]
     assert sum(answered) > len(answered) / 3
+
+
+COPIED = seeds.from_json((seeds.FOLDER / "unlisted_on_a_copy.json").read_text(encoding="utf-8"))
+
+
+def test_worlds_have_copies_that_are_read() -> None:
+    explained = [s for s in COPIED.steps if s.act == "explain"]
+    for world in (COPIED.world, replace(COPIED.world, prepared=False)):
+        case = attack(world, COPIED.relation, COPIED.owners, explained, sampled=False)
+        assert ("dpsql_prepared" in case.left.transcripts[0].text) is world.prepared
+    assert 10 < sum(make(f"world {number}").world.prepared for number in range(100)) < 50
+
+
+def test_copies_are_there_in_both_worlds_or_in_neither(tmp_path: Path) -> None:
+    """``dpsql prepare`` makes none of a table of one row for each unit in which two rows share a key."""
+    policy = COPIED.world.policy.replace("max_rows_per_unit: 5", "max_rows_per_unit: 1")
+    rows = tuple(Row("events", (str(u), "'web'", "1", "2"), f"person:{u}") for u in range(5))
+    alike = (Row("events", ("7", "'web'", "1", "2"), "person:7"),) * 2
+    plain = replace(COPIED.world, policy=policy, rows=rows)
+    for right, there in ((plain, True), (replace(plain, rows=rows + alike), False)):
+        places = [tmp_path / str(there) / side for side in ("left", "right")]
+        write_both(list(zip((plain, right), places, strict=True)))
+        assert [(place / COPIES).exists() for place in places] == [there, there]
 
 
 def test_there_are_no_more_seeds_than_there_is_time_for() -> None:

@@ -19,6 +19,8 @@ POLICY_TYPES = {
     "TIMESTAMP": "timestamp",
 }  # fmt: skip
 VICTIM = 0
+COPIED = 30
+"""Worlds in a hundred that have prepared copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class _Maker:
         policy = self._head(epsilon) + "".join(self.policy) + self._views()
         world = World(
             f"{self.form}-{seed}", policy, tuple(self.ddl), tuple(rows), (Role("analyst"),),
-            group_size=self.size, sound=self.sound,
+            group_size=self.size, sound=self.sound, prepared=Dice(f"copies {seed}").chance(COPIED),
         )  # fmt: skip
         return Ground(world, tuple(self.tables), f"{self.unit}:{VICTIM}")
 

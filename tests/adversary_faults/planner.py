@@ -189,6 +189,20 @@ FAULTS = (
         "stop 10: halves under-priced",
     ),
     Fault(
+        "declared values bound a prepared copy",
+        "planner",
+        (
+            Edit(
+                "bound/sensitivity.py",
+                "    if not bounding.reads_units:\n        return most\n",
+                "",
+            ),
+        ),
+        "A person with values that are not declared moves the number of different values on a prepared copy"
+        " by all of them, with noise for the declared ones.",
+        "COUNT(DISTINCT x) on a prepared copy was priced for the declared values",
+    ),
+    Fault(
         "a unit keeps all of its groups",
         "planner",
         (

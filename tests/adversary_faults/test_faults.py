@@ -133,6 +133,20 @@ def test_a_fault_shows_where_it_is_planted_alone(name: str) -> None:
     assert not show(BY_NAME[name], planted=False)
 
 
+@pytest.mark.parametrize("planted", [True, False])
+def test_an_attack_on_prepared_copies_finds_what_bounds_them_wrongly(
+    planted: bool, tmp_path: Path
+) -> None:
+    plant(BY_NAME["declared values bound a prepared copy"] if planted else None, tmp_path)
+    kept = ROOT / "fixtures" / "adversary" / "unlisted_on_a_copy.json"
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.adversary", "--again", str(kept)],
+        env=environment(tmp_path), cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ended.returncode == 1) is planted, ended.stderr
+    assert ("a unit moves exact numbers by 5.0" in ended.stdout) is planted
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", BY_NAME)

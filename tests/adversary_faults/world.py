@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -121,6 +123,12 @@ class World:
             for statement in statements:
                 rows = connection.execute(statement).fetchall()
         return rows
+
+
+def prepare(world: World) -> None:
+    """Make copies of the private tables, as their owner does."""
+    command = [sys.executable, "-m", "dpsql", "prepare", "--policy", str(world.path)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def refused(world: World, *statements: str) -> bool:

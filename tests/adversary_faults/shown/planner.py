@@ -10,6 +10,7 @@ from tests.adversary_faults.world import (
     World,
     explained,
     moved,
+    prepare,
     reach,
     reaches,
     refused,
@@ -110,6 +111,18 @@ def fan_out() -> bool:
         priced = reach(explained(connection, question))
     fewer = world.having("DELETE FROM people WHERE id = 1")
     return moved(world, fewer, question) > priced
+
+
+@shows("declared values bound a prepared copy")
+def unlisted() -> bool:
+    question = "SELECT COUNT(DISTINCT page) FROM visits"
+    worlds = World().visited("'page ' || i, 1, 1 FROM range(10) t(i)"), World()
+    for world in worlds:
+        prepare(world)
+    with worlds[0].opened() as connection:
+        text = explained(connection, question)
+    assert "prepared rows" in text, text
+    return moved(*worlds, question) > reach(text)
 
 
 @shows("a UNION ALL has the rows of one side")
