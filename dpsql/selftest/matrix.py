@@ -39,6 +39,7 @@ from dpsql.selftest.scenarios import (
     SCENARIOS,
     SPREAD,
     TWICE,
+    UNLISTED,
 )
 
 _EACH_KIND = ("COUNT(*)", "SUM(x)", "AVG(x)", "MEDIAN(x)", "MODE(kind)", "COUNT(DISTINCT n)")
@@ -59,6 +60,7 @@ def matrix() -> Iterator[Question]:
     yield from products()
     yield from _strategies()
     yield from _prepared()
+    yield from _unlisted()
     yield from _keys()
     yield from _selections()
     yield from _clauses()
@@ -150,6 +152,25 @@ def _prepared() -> Iterator[Question]:
     people = f"{PEOPLE} AS p JOIN {PREPARED} AS r USING ({PERSON})"
     sql = f"SELECT p.{CELL}, COUNT(*) FROM {people} GROUP BY p.{CELL}"
     yield Question("join with prepared rows", PREPARED, sql, scenarios=MAIN)
+
+
+def _unlisted() -> Iterator[Question]:
+    """Numbers of different values, where a person has more of them than the policy lists.
+
+    Over one group, a list of one value is shorter than a person has rows.
+    """
+    for strategy in (PreparedRows.name, *IN_GROUPS):
+        table = PREPARED if strategy == PreparedRows.name else ROWS
+        law: Mechanism = "gaussian" if strategy == NormClip.name else "laplace"
+        sql = by_cell("COUNT(DISTINCT kind)", table)
+        yield Question(
+            f"COUNT(DISTINCT kind) by {strategy}", table, sql, SEVERAL, law, strategy, scenarios=(UNLISTED,)
+        )  # fmt: skip
+    rows = f"{PREPARED} WHERE {CELL} = 1 AND kind NOT IN ('b', 'c')"
+    yield Question(
+        "COUNT(DISTINCT kind) of everybody in a copy", PREPARED, f"SELECT 1 AS {CELL}, COUNT(DISTINCT kind) FROM {rows}",
+        SEVERAL, "laplace", PreparedRows.name, scenarios=(UNLISTED,), cells=1, askings=400,
+    )  # fmt: skip
 
 
 def _parts(aggregate: str, most: int, table: str = ROWS) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Value = Literal["top", "low", "middle", "above", "below"]
-"""The greatest or least declared value, one in the middle, or one beyond either end."""
+Value = Literal["top", "low", "middle", "above", "below", "unlisted"]
+"""The greatest or least declared value, one in the middle, one beyond either end, or in each row
+another one that is not declared."""
 OWN_PART, OTHERS_PART = 1, 5
 
 
@@ -54,6 +55,8 @@ CROWD = Scenario("many others", many=True, others=12, theirs="low")
 MAIN = (TWICE, SPREAD, EMPTY, ABOVE, BELOW, KEYLESS)
 """The scenarios that reveal most faults."""
 SCENARIOS = (TWICE, SPREAD, ALONE, EMPTY, ABOVE, BELOW, LOWEST, EDGE, KEYLESS, CROWD)
+UNLISTED = Scenario("in each row another value that nobody lists", "unlisted", many=True)
+"""For numbers of different values, which a list of declared values bounds only if it is enforced."""
 BESIDE = Scenario("beside a cell without them", many=True, beside=True)
 """For one question of each law: whether noise is drawn for each group separately."""
-ALL = (*SCENARIOS, BESIDE)
+ALL = (*SCENARIOS, UNLISTED, BESIDE)

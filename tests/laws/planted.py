@@ -15,7 +15,7 @@ from support.daily import NIGHTLY
 from support.measured import flat
 
 from dpsql import pipeline
-from dpsql.bound import norm_clip, rows
+from dpsql.bound import norm_clip, rows, sensitivity
 from dpsql.engines import verify as looked_up
 from dpsql.engines.duckdb import statements
 from dpsql.engines.duckdb.guard import Guard
@@ -94,6 +94,16 @@ def written(pattern: str, new: str, count: int = 0) -> Callable[[Patch], None]:
 def believed(change: Patch) -> None:
     """Whatever is declared is taken for what the data keeps, by the second check too."""
     change.setattr(Facts, "hold", lambda *_: True)
+
+
+def listed_values(change: Patch) -> None:
+    """A person is taken to have no other values than those that are declared, also in a copy."""
+    real = sensitivity.count_pairs
+
+    def few(statistic: Any, bounding: Any) -> int:
+        return min(real(statistic, bounding), sensitivity._options(statistic) * bounding.groups)
+
+    change.setattr(sensitivity, "count_pairs", few)
 
 
 def forgotten(change: Patch) -> None:
@@ -399,6 +409,7 @@ PLANTED = (
     Planted("units without a key are not weighed", written(r'WHERE TRY_CAST\(t1."dpsql_person" AS BIGINT\) IS NOT NULL', "WHERE TRUE"), WEIGHED, s.KEYLESS),
     Planted("rows of nobody are counted", written(r'WHERE TRY_CAST\(t1."dpsql_person" AS BIGINT\) IS NOT NULL', "WHERE TRUE"), "COUNT(*) of units without a table", s.KEYLESS),
     Planted("a prepared copy that is read whole", written(r'"dpsql rank" <= 4', '"dpsql rank" <= 99'), "COUNT(*) by prepared rows", s.TWICE),
+    Planted("declared values that bound a copy", listed_values, "COUNT(DISTINCT kind) of everybody in a copy", s.UNLISTED, 400),
     Planted("a forgotten cap of a group", written(r"least\(s0, 2\)", "s0"), "COUNT(*) of one group", s.TWICE),
     Planted("groups of a unit without a limit", written(UNLIMITED, ""), CAPPED, s.SPREAD, 40_000),
     Planted("hidden groups of a unit without a limit", written(UNLIMITED, ""), SEVERAL, s.SPREAD, 20_000),

@@ -22,6 +22,15 @@ _BEYOND: Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     Kind.BOOLEAN: (("TRUE", "NULL"), ("NULL", "FALSE")),
 }
 """For each kind, values above all declared values, and values below them."""
+_UNLISTED: Mapping[Kind, str] = {
+    Kind.DOUBLE: "j + 1000000.5",
+    Kind.INTEGER: "j + 2000000000",
+    Kind.TEXT: "'nobody lists ' || j",
+    Kind.DATE: "DATE '9000-01-01' + CAST(j AS INTEGER)",
+    Kind.TIMESTAMP: "DATE '9000-01-01' + CAST(j AS INTEGER)",
+    Kind.BOOLEAN: "j % 2 = 0",
+}
+"""For each kind, a value that differs from row to row; only truth values are always declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,10 @@ class One:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A value by the level of the row's person: ``low``, ``middle``, ``top``, or beyond an end."""
+    """A value by the level of the row's person.
+
+    It is ``low``, ``middle``, ``top``, beyond an end, or in each row another one.
+    """
 
     kind: Kind
     low: Scalar
@@ -182,7 +194,8 @@ def _level(content: Level) -> str:
     above, below = (_taking_turns(texts) for texts in _BEYOND[content.kind])
     return (
         f"CASE value WHEN 'top' THEN {top} WHEN 'low' THEN {low}"
-        f" WHEN 'above' THEN {above} WHEN 'below' THEN {below} ELSE {middle} END"
+        f" WHEN 'above' THEN {above} WHEN 'below' THEN {below}"
+        f" WHEN 'unlisted' THEN CAST({_UNLISTED[content.kind]} AS VARCHAR) ELSE {middle} END"
     )
 
 
