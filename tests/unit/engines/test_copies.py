@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -22,6 +24,26 @@ from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.policy.prepared_copies import RANK, PreparedCopies
 
+LED = """
+source: {engine: duckdb, path: led.duckdb}
+data_version: "1"
+units: {person: {table: people, key: id}}
+tables:
+  people: {unit: person, columns: {id: {type: bigint}}}
+  orders:
+    unit: person
+    key: o
+    max_rows_per_unit: 1
+    foreign_keys: [{columns: id, references: people}]
+    columns: {o: {type: bigint}, id: {type: bigint}}
+  items:
+    unit: person
+    max_rows_per_unit: 1
+    foreign_keys: [{columns: o, references: orders}]
+    columns: {o: {type: bigint}}
+accounts: {dataset: {epsilon: 1e9, delta: 1e-5, composition: basic}}
+roles: {analyst: {epsilon: 1e9, query: {epsilon: 1e6}}}
+"""
 QUERY = "SELECT channel, COUNT(*), SUM(amount) FROM orders GROUP BY channel"
 PRIVATE = ["customers", "orders", "visits"]
 
@@ -89,6 +111,74 @@ def test_copies_of_a_database_that_has_changed_are_not_read(policy: Policy) -> N
     shelf, (why,) = copies.read(policy, written)
     assert shelf == PreparedCopies()
     assert "has changed" in why
+
+
+def _with_one_more(folder: Path, more: int) -> Policy:
+    """A policy over 50 rows of persons, each with one row, and of person 7 so many more of them."""
+    folder.mkdir(exist_ok=True)
+    (folder / "policy.yaml").write_text(LED)
+    (folder / "led.duckdb").unlink(missing_ok=True)
+    with duckdb.connect(str(folder / "led.duckdb")) as connection:
+        for table in ("people", "orders", "items"):
+            connection.execute(
+                f"CREATE TABLE {table} AS SELECT i AS id, i AS o FROM range(50) r(i)"
+            )
+        connection.execute(f"INSERT INTO items SELECT 7, 7 FROM range({more})")
+    return load(folder / "policy.yaml")
+
+
+def _replaced(folder: Path) -> tuple[int, Fraction]:
+    """The rows of copies beside another database of the same size and time, and the most that is priced.
+
+    Each person has one row in that database, as its policy says, and one has many rows in the copies.
+    """
+    old = _with_one_more(folder, 40)
+    copies.prepare(old, ["items"])
+    before = old.source.path.stat()
+    new = _with_one_more(folder, 0).source.path
+    os.utime(new, ns=(before.st_mtime_ns, before.st_mtime_ns))
+    assert (new.stat().st_size, new.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    with Service.open(folder / "policy.yaml", clock=noon) as opened:
+        session = opened.session()
+        (part,) = session.prepare("SELECT COUNT(*) FROM items").parts
+        (count,) = session.execute("SELECT COUNT(*) FROM items").table.column(0).to_pylist()
+        return count, part.noised[0].sensitivity.l1
+
+
+def test_copies_beside_another_database_of_the_same_size_and_time_are_not_read(
+    tmp_path: Path,
+) -> None:
+    assert _replaced(tmp_path / "items") == (50, 1)
+
+
+def test_without_its_bytes_a_database_is_taken_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: what was verified of one database is believed of copies of another."""
+    monkeypatch.setattr(copies, "_digest", lambda *_: "")
+    count, most = _replaced(tmp_path / "items")
+    assert count - 50 > most
+
+
+def test_a_database_that_is_moved_with_its_copies_keeps_them(
+    tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever copies both with their times need not prepare anew, and bytes are compared once."""
+    copies.prepare(policy, ["orders"])
+    read, real = [], copies.blake2b
+
+    def digest() -> object:
+        read.append(1)
+        return real()
+
+    monkeypatch.setattr(copies, "blake2b", digest)
+    assert copies.read(policy, document(policy))[0].copies
+    assert read == []
+    shutil.copytree(policy.path.parent, tmp_path / "there", copy_function=shutil.copy2)
+    moved = load(tmp_path / "there" / policy.path.name)
+    for _ in range(3):
+        assert copies.read(moved, document(moved))[0].copies
+    assert read == [1]
 
 
 def test_copies_of_another_format_are_not_read(policy: Policy) -> None:
