@@ -18,6 +18,7 @@ from dpsql.policy.source import (
     keeps_apart,
     may_not_fit,
     policy_type,
+    reads_alike,
     whole_decimal,
     why_unread,
 )
@@ -93,6 +94,7 @@ class _Comparison:
                 self._unit_columns(unit, tables)
             elif unit.table in self._source.tables:
                 self._unique(unit.table, unit.key, self._source.tables[unit.table])
+                self._unit_key(unit, unit.table, self._source.tables[unit.table])
 
     def _column(self, table: str, column: Column, there: TableDescription) -> None:
         if column.name not in there.columns:
@@ -150,6 +152,22 @@ class _Comparison:
                     (name, a),
                     f"{name}.{a} is {here} and {key.references}.{b} is {there} in the source; "
                     "give both one type there",
+                )
+
+    def _unit_key(self, unit: Unit, table: str, there: TableDescription) -> None:
+        """Report a key of which several values are read as one: two units would be bounded as one.
+
+        The key is verified as unique in its own table. Rows of other tables may have keys that are
+        not there, and each of these is a unit too.
+        """
+        for column in unit.key:
+            held = there.columns.get(column, "")
+            if reads_alike(held):
+                self._add(
+                    (table, column),
+                    f"{table}.{column} is the key of unit {unit.name} and {held} in the source, "
+                    "which dpsql reads with less precision; make it BIGINT, VARCHAR or TIMESTAMP "
+                    "there, also in the tables that lead to it",
                 )
 
     def _unit_columns(self, unit: Unit, tables: dict[str, Table]) -> None:

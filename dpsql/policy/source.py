@@ -166,6 +166,15 @@ def keeps_apart(engine_type: str) -> bool:
     return name in _APART or _ENUM.fullmatch(name) is not None
 
 
+def reads_alike(engine_type: str) -> bool:
+    """Whether different values of a type that a unit's key may have are read as the same value.
+
+    >>> reads_alike("TIMESTAMP_NS"), reads_alike("UBIGINT")
+    (True, False)
+    """
+    return engine_type.strip().upper() == "TIMESTAMP_NS"
+
+
 def whole_decimal(engine_type: str) -> bool:
     """Whether the type is a decimal without a fraction, which can also be read as integers.
 

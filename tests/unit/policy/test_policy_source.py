@@ -1,11 +1,15 @@
 """The policy against its source."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import duckdb
 import pytest
 from policy_text import AGE, FIXTURES, small
+from support.services import noon
 
 from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.policy import against_source
 from dpsql.policy.against_source import _exactly_comparable, compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
@@ -16,6 +20,8 @@ from dpsql.policy.source import (
     policy_type,
 )
 from dpsql.policy.types import Kind
+from dpsql.price.priced import Chosen
+from dpsql.service import Service
 
 SHOP = {
     "customers": TableDescription(
@@ -184,6 +190,51 @@ def test_a_unit_key_that_the_source_contradicts() -> None:
     elsewhere = replace(customers, unique=(frozenset({"email", "city"}),))
     for allowed in (both, none, elsewhere):
         compare(policy, SourceDescription({**SHOP, "customers": allowed}))
+
+
+TIMED = """
+source: {engine: duckdb, path: timed.duckdb}
+data_version: "1"
+units: {person: {table: people, key: id}}
+tables:
+  people: {unit: person, columns: {id: {type: timestamp}}}
+  visits:
+    unit: person
+    max_rows_per_unit: 2
+    foreign_keys: [{columns: id, references: people}]
+    columns: {id: {type: timestamp}, x: {type: double, range: [-10, 10]}}
+accounts: {dataset: {epsilon: 1e9, delta: 0, composition: basic}}
+roles: {analyst: {epsilon: 1e9, query: {epsilon: 1e6}}}
+"""
+
+
+def _summed(place: Path, rows: int) -> tuple[float, float]:
+    """A sum with so many rows of a person beside a person whose key is 100 ns later; and its bound."""
+    place.mkdir()
+    with duckdb.connect(str(place / "timed.duckdb")) as connection:
+        connection.execute("CREATE TABLE people (id TIMESTAMP_NS)")
+        connection.execute("CREATE TABLE visits (id TIMESTAMP_NS, x DOUBLE)")
+        for nanoseconds, x, count in ((10**12 + 100, 10, rows), (10**12 + 200, -10, 2)):
+            key = f"make_timestamp_ns({nanoseconds})"
+            connection.execute(f"INSERT INTO visits SELECT {key}, {x} FROM range({count})")
+    (place / "policy.yaml").write_text(TIMED)
+    with Service.open(place / "policy.yaml", clock=noon) as service:
+        session = service.session()
+        (part,) = session.prepare("SELECT SUM(x) FROM visits").parts
+        (total,) = session.execute("SELECT SUM(x) FROM visits").table.column(0).to_pylist()
+        (item,) = part.noised
+        assert not isinstance(item, Chosen)
+        return total, float(item.sensitivity.l1 * item.grain)
+
+
+def test_a_key_of_a_unit_of_which_several_values_are_read_as_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SourceMismatch, match="which dpsql reads with less precision"):
+        _summed(tmp_path / "refused", 6)
+    monkeypatch.setattr(against_source, "reads_alike", lambda _: False)  # the planted fault
+    (there, most), (without, _) = _summed(tmp_path / "six", 6), _summed(tmp_path / "none", 0)
+    assert there - without > most + 1
 
 
 def test_declared_keys_that_the_source_contradicts() -> None:
