@@ -24,6 +24,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import file_digest, sha256
 from pathlib import Path
 
@@ -52,10 +53,31 @@ class State:
             "/".join(str(f.st_ctime_ns) for f in files),
         )
 
+    @property
+    def text(self) -> str:
+        """A text that also changes when the file is replaced, moved or copied."""
+        return f"{self.content} {self.touched}"
+
 
 def _files(database: Path) -> list[Path]:
     """The files of a database: the file itself, and its write-ahead log if there is one."""
     return [p for p in (database, database.with_name(f"{database.name}.wal")) if p.exists()]
+
+
+def digest_of(database: Path) -> str:
+    """A digest of the bytes of a database and its log; a copy of them has the same."""
+    return _digest_of(database, State.of(database))
+
+
+@lru_cache(maxsize=16)
+def _digest_of(database: Path, _: State) -> str:
+    """The digest, computed once for each state of the database."""
+    found = sha256()
+    for path in _files(database):
+        if path.stat().st_size:
+            with path.open("rb") as file:
+                found.update(file_digest(file, "sha256").digest())
+    return found.hexdigest()
 
 
 class FactsFile:
@@ -64,7 +86,7 @@ class FactsFile:
     def __init__(self, database: Path, state: State) -> None:
         """Read the outcomes that were kept for that state."""
         self._database, self._state = database, state
-        self._said = f"{state.content} {state.touched}"
+        self._said = state.text
         self._path = database.with_name(f"{database.name}.verified")
         self._known, self._content = self._read()
         self._new: dict[str, int] = {}
@@ -78,16 +100,12 @@ class FactsFile:
         the one that was opened.
         """
         if not self._content:
-            found = sha256()
-            for path in _files(self._database):
-                if path.stat().st_size:
-                    with path.open("rb") as file:
-                        found.update(file_digest(file, "sha256").digest())
+            found = digest_of(self._database)
             if State.of(self._database).content != self._state.content:
                 raise SourceMismatch(
                     f"{self._database}: the database was written to meanwhile; open it again"
                 )
-            self._content, self._unsaved = found.hexdigest(), True
+            self._content, self._unsaved = found, True
         return self._content
 
     def get(self, query: str) -> int | None:

@@ -16,8 +16,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,13 +26,12 @@ from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.engine import IDENTITY, check_owner
 from dpsql.engines.duckdb.write import write_rows
-from dpsql.engines.facts_file import State
+from dpsql.engines.facts_file import State, digest_of
 from dpsql.policy.model import Policy, Table
 from dpsql.policy.prepared_copies import RANK, PreparedCopies, declared_key, facts
 
 FORMAT = 4
 DOCUMENT = quote_name("dpsql prepared")
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ def read(policy: Policy, document: str | None) -> tuple[PreparedCopies, tuple[st
         )
     path = policy.source.path
     if found["source"] != _fingerprint(path) or (
-        found["state"] != _state(path) and found["digest"] != _digest(path, _state(path))
+        found["state"] != State.of(path).text and found["digest"] != digest_of(path)
     ):
         return PreparedCopies(), (
             "the database has changed since its tables were prepared, and they are not read: `dpsql prepare`",
@@ -170,23 +167,6 @@ def _fingerprint(path: Path) -> str:
     return "-".join(f"{state.st_size}-{state.st_mtime_ns}" for state in states)
 
 
-def _state(path: Path) -> str:
-    """A text that also changes when the file is replaced, moved or copied."""
-    state = State.of(path)
-    return f"{state.content} {state.touched}"
-
-
-@lru_cache(maxsize=16)
-def _digest(path: Path, _: str) -> str:
-    """A digest of all bytes of the database and its log, computed once for each of its states."""
-    found = blake2b()
-    for file in (path, path.with_name(f"{path.name}.wal")):
-        with suppress(FileNotFoundError), file.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                found.update(block)
-    return found.hexdigest()
-
-
 class _Maker:
     """A connection that reads the database and older copies, and writes a new file."""
 
@@ -199,10 +179,8 @@ class _Maker:
         }
         if limits.threads:
             config["threads"] = limits.threads
-        self._fingerprint, self._state = (
-            _fingerprint(policy.source.path),
-            _state(policy.source.path),
-        )
+        path = policy.source.path
+        self._fingerprint, self._state = _fingerprint(path), State.of(path).text
         self._connection = duckdb.connect(":memory:", config=config)
         for setting, value in IDENTITY.items():
             self._connection.execute(f"SET GLOBAL {setting} = {value}")
@@ -233,7 +211,7 @@ class _Maker:
             "data_version": policy.data_version,
             "source": self._fingerprint,
             "state": self._state,
-            "digest": _digest(policy.source.path, self._state),
+            "digest": digest_of(policy.source.path),
             "salt": salt,
             "tables": {name: facts(policy, policy.tables[name]) for name in made},
             "keyed": keyed,

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -17,6 +18,7 @@ from support.measured import text_of
 from support.services import Service, noon, policy_file, service
 
 from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines import facts_file
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.duckdb.guard import Guard, Unsafe
@@ -155,7 +157,7 @@ def test_without_its_bytes_a_database_is_taken_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault: what was verified of one database is believed of copies of another."""
-    monkeypatch.setattr(copies, "_digest", lambda *_: "")
+    monkeypatch.setattr(copies, "digest_of", lambda _: "")
     count, most = _replaced(tmp_path / "items")
     assert count - 50 > most
 
@@ -165,13 +167,13 @@ def test_a_database_that_is_moved_with_its_copies_keeps_them(
 ) -> None:
     """Whoever copies both with their times need not prepare anew, and bytes are compared once."""
     copies.prepare(policy, ["orders"])
-    read, real = [], copies.blake2b
+    read, real = [], facts_file.file_digest
 
-    def digest() -> object:
+    def digest(*given: Any) -> object:
         read.append(1)
-        return real()
+        return real(*given)
 
-    monkeypatch.setattr(copies, "blake2b", digest)
+    monkeypatch.setattr(facts_file, "file_digest", digest)
     assert copies.read(policy, document(policy))[0].copies
     assert read == []
     shutil.copytree(policy.path.parent, tmp_path / "there", copy_function=shutil.copy2)
