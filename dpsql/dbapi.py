@@ -262,7 +262,7 @@ class Cursor:
     @property
     def cost(self) -> dict[str, float]:
         """The cost of the answer: epsilon and delta."""
-        return plain.cost(self._answer())
+        return plain.cost(self._answer().cost)
 
     @property
     def remaining(self) -> dict[str, Any]:

@@ -23,12 +23,12 @@ from dpsql.execution import check as check_time
 from dpsql.execution import on_released_values, take
 from dpsql.ir.statements import SALT
 from dpsql.ledger.accounts import Account
+from dpsql.ledger.query_cap import QueryCap
 from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Hold, Ledger, Note
 from dpsql.plan.build import build
 from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.nodes import Enumerator, Plan
-from dpsql.policy.model import QueryLimit
 from dpsql.price import search
 from dpsql.price.priced import PricedMeasurement, PricedPlan
 from dpsql.price.request import Request
@@ -95,7 +95,7 @@ class Payer:
     note: Note
     answers_key: str
     fresh: bool = False
-    limit: QueryLimit | None = None
+    cap: QueryCap | None = None
     """The limit on the cost of one query; a recalled answer costs nothing."""
     wait: Act = _at_once
     """Waits until others may see the outcome; the ledger notes it after that."""
@@ -297,8 +297,8 @@ def _pay(
 
 def _reserve(due: Due, payer: Payer, tools: Tools) -> Hold:
     """Charge what is due, once only the engine can still fail."""
-    if payer.limit is not None:
-        check_cap(payer.limit, due.cost)
+    if payer.cap is not None:
+        check_cap(payer.cap, due.cost)
     for part in due.parts:
         _take_room(part.priced)
     events = [to_json(event) for event in due.events]

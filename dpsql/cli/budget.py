@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from rich.table import Table
+from rich.text import Text
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED
@@ -15,8 +16,11 @@ from dpsql.ledger.accounts import accounts_for
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.compare import charges, compare, promises
+from dpsql.ledger.query_cap import cap_of
 from dpsql.ledger.shortage import less, more
+from dpsql.policy.model import Policy
 from dpsql.service import Service
+from dpsql.service.remaining import affordable
 
 _BAR = 20
 
@@ -26,6 +30,8 @@ def run(chosen: argparse.Namespace) -> int:
     with Service.open(chosen.policy) as service:
         found = _balances(service, [chosen.role] if chosen.role else None, chosen.session)
         terminal.show(_accounts(found))
+        sys.stdout.write("\nWhat one query costs\n")
+        terminal.show(_queries(service.policy, found))
         sys.stdout.write("\nWhat the spending so far promises\n")
         terminal.show(_promises(found))
         if chosen.compare:
@@ -46,8 +52,8 @@ def _balances(service: Service, roles: list[str] | None, session: str) -> list[B
 
 
 def _accounts(balances: Iterable[Balance]) -> Table:
-    headers = ("account", "", "epsilon left", "", "delta left", "", "renews")
-    made = terminal.empty_table(headers, (2, 4))
+    headers = ("account", "", "epsilon left", "", "delta left", "", "rho left", "", "renews")
+    made = terminal.empty_table(headers, (2, 4, 6))
     for balance in balances:
         (epsilon, delta), (left, rest) = balance.total, balance.left
         made.add_row(
@@ -57,8 +63,36 @@ def _accounts(balances: Iterable[Balance]) -> Table:
             terminal.mute_text(f"of {less(epsilon)}"),
             less(rest),
             terminal.mute_text(f"of {less(delta)}"),
+            *_rho(balance),
             _renews(balance),
         )
+    return made
+
+
+def _rho(balance: Balance) -> tuple[Text, Text]:
+    """What is left in rho, where the account composes in it."""
+    if balance.rho is None or balance.left_rho is None:
+        return terminal.plain(""), terminal.plain("")
+    return terminal.plain(less(balance.left_rho)), terminal.mute_text(f"of {less(balance.rho[1])}")
+
+
+def _queries(policy: Policy, balances: Iterable[Balance]) -> Table:
+    """What a query for one number costs with each kind of noise, and how many a session allows."""
+    headers = ("role", "noise", "epsilon", "delta", "rho", "in one session")
+    made = terminal.empty_table(headers, (2, 3, 4, 5))
+    for account in (b.account for b in balances):
+        if account.holder != "session":
+            continue
+        role = policy.roles[account.role]
+        for place, (noise, cost) in enumerate(cap_of(role).costs(role.mechanisms)):
+            made.add_row(
+                terminal.plain(account.role if place == 0 else ""),
+                noise,
+                more(cost.epsilon),
+                more(cost.delta),
+                more(cost.rho),
+                f"{affordable(Balance(account, Charge()), Charge.of(cost)):,}",
+            )
     return made
 
 

@@ -78,7 +78,8 @@ def mute_text(text: str) -> Text:
 
 def accounts(remaining: Sequence[Remaining]) -> Table:
     """A table of what accounts have left."""
-    made = empty_table(("account", "epsilon left", "", "delta left", "", "renews"), (1, 3))
+    headers = ("account", "epsilon left", "", "delta left", "", "rho left", "", "renews")
+    made = empty_table(headers, (1, 3, 5))
     for r in remaining:
         made.add_row(
             plain(r.account),
@@ -86,6 +87,8 @@ def accounts(remaining: Sequence[Remaining]) -> Table:
             mute_text(f"of {less(r.epsilon)}"),
             less(r.left_delta),
             mute_text(f"of {less(r.delta)}"),
+            "" if r.left_rho is None else less(r.left_rho),
+            mute_text("" if r.rho is None else f"of {less(r.rho)}"),
             "never" if r.renews is None else f"{r.renews:%Y-%m-%d}",
         )
     return made

@@ -61,6 +61,14 @@ class Balance:
         limit = rule.rho_limit(self.account)
         return None if limit < 0 else (Fraction(self.spent.rho, NANO), Fraction(limit, NANO))
 
+    @property
+    def left_rho(self) -> Fraction | None:
+        """The largest rho of any query now; None for an account that does not compose in rho."""
+        if self.rho is None:
+            return None
+        spent, limit = self.rho
+        return Fraction(0) if self.closed else max(limit - spent, Fraction(0))
+
     def _epsilon_left(self) -> int:
         basic = 0
         if self.spent.delta <= rule.basic_delta(self.account):

@@ -69,6 +69,7 @@ from functools import lru_cache
 
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.charge import ATTO, NANO, Charge, down
+from dpsql.policy.model import Allowance
 from dpsql.privacy.accounting import rho_for
 
 
@@ -102,6 +103,14 @@ def rho_limit(account: Account) -> int:
     if not account.zcdp or account.epsilon == 0 or account.delta < 4:
         return -1
     return _rho_limit(account.epsilon, account.delta // 4)
+
+
+def rho_limit_of(allowance: Allowance) -> int:
+    """The limit on the sum of rho of an account with this allowance, in nano; 0 if it has none."""
+    delta = down(allowance.delta, ATTO)
+    if allowance.composition == "basic" or delta < 4:
+        return 0
+    return _rho_limit(down(allowance.epsilon, NANO), delta // 4)
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,8 @@ from dpsql.diagnostics.refusal import OutOfBudget, Refusal
 from dpsql.ledger import filter as rule
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.charge import ATTO, NANO, Charge
-from dpsql.policy.model import QueryLimit
+from dpsql.ledger.query_cap import QueryCap
+from dpsql.privacy.accounting import pure_for_rho
 from dpsql.privacy.cost import Cost
 
 _WHY = (
@@ -44,18 +45,25 @@ def check_left(balances: Sequence[Balance], cost: Cost) -> None:
         raise out_of_budget(balances, charge)
 
 
-def check_cap(limit: QueryLimit, cost: Cost) -> None:
+def check_cap(cap: QueryCap, cost: Cost) -> None:
     """Refuse (DP403) a query that costs more than one query of the role may cost."""
-    pairs = (("epsilon", cost.epsilon, limit.epsilon), ("delta", cost.delta, limit.delta))
+    pairs = (
+        ("epsilon", cost.epsilon, cap.epsilon),
+        ("delta", cost.delta, cap.delta),
+        ("rho", cost.rho, cap.rho),
+    )
     for quantity, costs, allowed in pairs:
-        if costs > allowed:
+        if allowed is not None and costs > allowed:
+            # Each of several clauses of a query has a budget of its own, so each must shrink.
+            smaller = pure_for_rho(allowed * allowed / costs) if quantity == "rho" else allowed
+            setting = "delta" if quantity == "delta" else "epsilon"
             raise OutOfBudget(
                 Refusal(
                     "DP403",
                     f"this query costs {quantity} {more(costs)} and one query may cost "
                     f"{less(allowed)}",
                     "The owner limits what a single answer may reveal. " + _WHY,
-                    f"SET dpsql.{quantity} = {less(allowed)}",
+                    f"SET dpsql.{setting} = {less(smaller)}",
                 )
             )
 

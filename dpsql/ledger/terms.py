@@ -16,6 +16,7 @@ from dpsql.diagnostics.refusal import PolicyError
 from dpsql.ledger.accounts import Find, accounts_for, present_windows
 from dpsql.ledger.charge import ATTO, NANO, Charge
 from dpsql.ledger.filter import admits
+from dpsql.ledger.query_cap import cap_of
 from dpsql.ledger.shortage import more
 from dpsql.ledger.store import DataNote, Ledger
 from dpsql.policy.model import Allowance, Policy, Table
@@ -31,7 +32,8 @@ def terms_of(policy: Policy) -> dict[str, Any]:
     for name, role in policy.roles.items():
         limits[f"role {name}"] = _limits(role.allowance)
         limits[f"a session of role {name}"] = _limits(role.session)
-        query = Allowance(role.query.epsilon, role.query.delta, "basic")
+        cap = cap_of(role)
+        query = Allowance(cap.label, cap.delta, "basic")
         limits[f"a query of role {name}"] = _limits(query)
     return {
         "policy": policy.version,

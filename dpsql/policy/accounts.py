@@ -8,7 +8,16 @@ from fractions import Fraction
 from typing import cast
 
 from dpsql.policy.listing import Listing
-from dpsql.policy.model import MECHANISMS, Access, Allowance, Composition, QueryLimit, Role, Window
+from dpsql.policy.model import (
+    MECHANISMS,
+    Access,
+    Allowance,
+    Composition,
+    QueryLimit,
+    QueryShare,
+    Role,
+    Window,
+)
 from dpsql.policy.problems import Problems
 from dpsql.policy.section import Section
 
@@ -50,6 +59,9 @@ def accounts_of(root: Section, listing: Listing) -> tuple[Allowance, dict[str, R
 
 def table_accounts(root: Section, dataset: Allowance, listing: Listing) -> dict[str, Allowance]:
     """The accounts that tables have of their own."""
+    queries = [
+        part.sub("query", f"query of {part.label}") for part in root.sections("roles").values()
+    ]
     above = _Account("accounts.dataset", dataset.epsilon, dataset.delta, dataset.composition, None)
     found = {}
     for name, table in root.sections("tables").items():
@@ -60,7 +72,11 @@ def table_accounts(root: Section, dataset: Allowance, listing: Listing) -> dict[
             listing.problems.add(
                 section.place, f"{section.label}, which is public and costs nothing; remove it"
             )
-        found[name] = _account(section, above, listing.problems).allowance
+        account = _account(section, above, listing.problems)
+        for query in queries:
+            if "share" in query.given:
+                _composes_in_rho(query, account, listing.problems)
+        found[name] = account.allowance
     return found
 
 
@@ -69,14 +85,12 @@ def _role(name: str, section: Section, dataset: _Account, listing: Listing) -> R
     role = _account(section, dataset, problems)
     session = _account(section.sub("session", f"session of {section.label}"), role, problems)
     query = section.sub("query", f"query of {section.label}")
-    epsilon = _amount(query, "epsilon", session, _share(session.epsilon, 10), problems)
-    delta = _amount(query, "delta", session, _share(session.delta, 100), problems)
     _password(section, problems)
     return Role(
         name=name,
         allowance=role.allowance,
         session=session.allowance,
-        query=QueryLimit(epsilon or _UNKNOWN, delta or _UNKNOWN),
+        query=_query(query, (dataset, role, session), problems),
         password=section.get("password", str),
         max_groups_per_unit=section.get("max_groups_per_unit", int) or 3,
         mechanisms=_mechanisms(section, role, problems),
@@ -103,6 +117,47 @@ def _account(section: Section, above: _Account | None, problems: Problems) -> _A
         composition=_composition(section, above, delta, problems),
         per=cast("Window | None", section.get("per", str)),
     )
+
+
+def _query(
+    section: Section, accounts: tuple[_Account, _Account, _Account], problems: Problems
+) -> QueryLimit | QueryShare:
+    """What one query may cost, in the accounts of the data set, the role and the session."""
+    session = accounts[-1]
+    share = _share(section, problems)
+    if share is None:
+        epsilon = _amount(section, "epsilon", session, _part(session.epsilon, 10), problems)
+        delta = _amount(section, "delta", session, _part(session.delta, 100), problems)
+        return QueryLimit(epsilon or _UNKNOWN, delta or _UNKNOWN)
+    _, role, _ = accounts
+    for account in accounts if role.composition == "zcdp" else accounts[:-1]:
+        _composes_in_rho(section, account, problems)
+    delta = _amount(section, "delta", session, _part(session.delta, 1 / share), problems)
+    return QueryShare(share, delta or _UNKNOWN)
+
+
+def _share(section: Section, problems: Problems) -> Fraction | None:
+    """The share of rho that a query costs; None if it costs an epsilon."""
+    text = section.get("share", str)
+    if text is None:
+        return None
+    if "epsilon" in section.given:
+        problems.add(
+            section.at("epsilon"),
+            f"{section.label} has both an epsilon and a share, and each of them is a price; "
+            "remove one of them",
+        )
+    return Fraction(text.rstrip(" %")) / 100
+
+
+def _composes_in_rho(section: Section, account: _Account, problems: Problems) -> None:
+    if account.composition == "basic":
+        problems.add(
+            section.at("share"),
+            f"{section.label} is a share of rho, but {account.label} adds up epsilons; write "
+            "`epsilon: ..` instead of `share`, or give that account `composition: zcdp` and a delta "
+            "above 0",
+        )
 
 
 def _amount(
@@ -151,7 +206,7 @@ def _composition(
     return above.composition if above else "zcdp"
 
 
-def _share(amount: Fraction | None, parts: int) -> Fraction | None:
+def _part(amount: Fraction | None, parts: Fraction | int) -> Fraction | None:
     return None if amount is None else amount / parts
 
 

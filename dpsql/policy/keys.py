@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.policy.model import EXTREMES, MECHANISMS
+from dpsql.policy.scalars import PERCENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +272,8 @@ QUERY = Record(
     "query of role {0}",
     (
         Key("epsilon", EPSILON, "what one query costs at most", "a tenth of the session's"),
-        Key("delta", DELTA, "the delta one query costs at most", "a hundredth of the session's"),
+        Key("share", Text(PERCENT, "1%"), "or the share of a session's rho that it costs", "none"),
+        Key("delta", DELTA, "the delta one query costs at most", "1 % or `share` of the session's"),
     ),
 )
 ROLE = Record(

@@ -145,6 +145,18 @@ class QueryLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryShare:
+    """The cost of one query as a share of the rho that a session may spend.
+
+    ``delta`` is the delta at which the epsilon of an answer is stated. Selections of groups spend a
+    part of it.
+    """
+
+    share: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """How a role may use the endpoint; None means the endpoint's own value."""
 
@@ -163,7 +175,7 @@ class Role:
     name: str
     allowance: Allowance
     session: Allowance
-    query: QueryLimit
+    query: QueryLimit | QueryShare
     password: str | None = None
     max_groups_per_unit: int = 3
     mechanisms: tuple[str, ...] = MECHANISMS

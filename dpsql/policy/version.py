@@ -87,6 +87,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
     m.View: {"name": _TERMS, "sql": _TERMS},
     m.Allowance: {"epsilon": _TERMS, "delta": _TERMS, "composition": _TERMS, "per": _TERMS},
     m.QueryLimit: {"epsilon": _TERMS, "delta": _TERMS},
+    m.QueryShare: {"share": _TERMS, "delta": _TERMS},
     m.Role: {
         "name": _TERMS,
         "allowance": _TERMS,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from dpsql.price.priced import Chosen, Noised, PricedMeasurement, Share
-from dpsql.price.request import Request
 from dpsql.privacy.accounting import rho_of_exponential, rho_of_pure
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import (
@@ -18,6 +17,7 @@ from dpsql.privacy.events import (
     ThresholdKind,
     TruncatedGeometricEvent,
 )
+from dpsql.privacy.events import cost_of as cost_of_event
 from dpsql.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -59,20 +59,25 @@ def _event(item: Noised | Chosen, share: Share) -> Event:
             assert_never(item.noise)
 
 
-def cost_of(parts: tuple[PricedMeasurement, ...], request: Request, share: Share) -> Cost:
+def cost_of(parts: tuple[PricedMeasurement, ...], share: Share) -> Cost:
     """The cost of the answer: its privacy guarantee for one unit.
 
     Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.
     Assumes: each mechanism of ``parts`` has the guarantee that its share pays for.
     Argument: the mechanisms are fixed beforehand and run on the same data, so their guarantees
         add: pure epsilons, or rho for the Gaussian ones and for choices, whose sum is converted
-        once.
+        once. Where pure noise is priced in rho, each event is charged what its own record costs.
     """
     selections = sum(part.selection is not None for part in parts)
     threshold = selections * share.selection_delta
     if share.family == "gaussian":
-        delta = share.noise_delta + threshold
-        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)
+        assert share.label is not None
+        assert share.rho is not None
+        epsilon, rho = share.label * share.statistics, share.rho * share.statistics
+        return Cost(epsilon, share.noise_delta + threshold, rho, threshold)
+    if share.rho is not None:
+        events = (event for part in parts for event in events_of(part))
+        return sum(map(cost_of_event, events), Cost.zero())
     noised = [item for part in parts for item in part.noised]
     choices = sum(isinstance(item, Chosen) for item in noised)
     halves = sum(isinstance(item, Noised) and item.halves is not None for item in noised)

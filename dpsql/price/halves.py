@@ -11,7 +11,8 @@ Assumes: both numbers are computed over the same rows, whose values lie in the r
 Argument: with half of the epsilon each, T gets noise of scale 2 h / epsilon and n noise of scale 2
     / epsilon, for each row that a unit may have. As halves, a and b get noise of scale 2 h /
     epsilon. Half of the sum of two such draws has 1/sqrt(2) of the deviation of one. (Gaussian
-    noise is equally wide either way.)
+    noise is equally wide either way. So is Laplace noise that is priced in a small rho: both halves
+    together may then have an epsilon that is sqrt(2) times that of one number.)
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def pair_halves(
     """
     if share.family != "laplace":
         return noised
-    found, epsilon = list(noised), 2 * share.epsilon
+    found, epsilon = list(noised), share.pure(2)
     for i, j in _twins(tuple(item.statistic for item in noised)):
         total, count = found[i], found[j]
         if j == taken or isinstance(total, Chosen) or isinstance(count, Chosen):

@@ -34,6 +34,7 @@ from dpsql.effort import step
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.price.charge import cost_of, events_of
 from dpsql.price.clauses import price_each_clause
+from dpsql.price.divide import divide
 from dpsql.price.halves import pair_halves
 from dpsql.price.priced import (
     Chosen,
@@ -45,9 +46,10 @@ from dpsql.price.priced import (
     Share,
 )
 from dpsql.price.request import Request
-from dpsql.privacy.accounting import gaussian_rho_for_query
+from dpsql.privacy.accounting import pure_for_rho
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import (
+    Exponential,
     exponential_for,
     exponential_for_zcdp,
     gaussian_for,
@@ -81,26 +83,9 @@ def _pot(plan: Plan, request: Request) -> PricedPlan:
 
 
 def _shares(plan: Plan, request: Request) -> Iterator[Share]:
-    """How the budget is divided, for each family of mechanisms that may be used."""
     selections = sum(m.cells is None for m in plan.measurements)
     statistics = sum(len(_noisy(m)) for m in plan.measurements)
-    wanted = request.mechanism
-    if wanted in ("auto", "laplace", "geometric") and _may(request, "laplace", "geometric"):
-        delta = request.delta / selections if selections else Fraction(0)
-        yield Share(
-            "laplace", statistics, request.epsilon / statistics, Fraction(0), Fraction(0), delta
-        )
-    if wanted in ("auto", "gaussian") and _may(request, "gaussian") and request.delta > 0:
-        halves = request.delta / 2 if selections else request.delta
-        rho = gaussian_rho_for_query(request.epsilon, halves)
-        each = halves / selections if selections else Fraction(0)
-        yield Share(
-            "gaussian", statistics, request.epsilon / statistics, rho / statistics, halves, each
-        )
-
-
-def _may(request: Request, *names: str) -> bool:
-    return any(name in request.allowed for name in names)
+    return divide(request, statistics, selections)
 
 
 def _noisy(measurement: Measurement) -> tuple[Statistic, ...]:
@@ -122,7 +107,7 @@ def _shared(measurement: Measurement) -> int | None:
 def _priced(plan: Plan, request: Request, share: Share) -> PricedPlan:
     parts = tuple(_best(m, request, share) for m in plan.measurements)
     events = tuple(e for part in parts for e in events_of(part))
-    return PricedPlan(plan, parts, cost_of(parts, request, share), events, share.family)
+    return PricedPlan(plan, parts, cost_of(parts, share), events, share.family)
 
 
 def _best(measurement: Measurement, request: Request, share: Share) -> PricedMeasurement:
@@ -186,6 +171,7 @@ def _with_bits(bounding: Bounding, share: Share) -> Bounding:
 def _spread(moved: Sensitivity, share: Share) -> float:
     """The approximate standard deviation of the noise, in grid steps."""
     if share.family == "gaussian":
+        assert share.rho is not None
         return math.sqrt(float(moved.l2_squared / (2 * share.rho)))
     return float(moved.l1 / share.epsilon)
 
@@ -214,11 +200,30 @@ def _chosen(
     reach = statistic.span * (1 << bounding.bin_bits)
     moved = sensitivity(Rows(), reach, bounding)
     bins = buckets(statistic, measurement.cells)
-    if share.family == "gaussian":
-        law = exponential_for_zcdp(moved.l2_squared, share.rho, bins.count)
-    else:
-        law = exponential_for(moved.l1, share.epsilon, bins.count)
-    return Chosen(statistic, bounding.bin_bits, moved, law, bins)
+    return Chosen(statistic, bounding.bin_bits, moved, _choice(moved, share, bins.count), bins)
+
+
+def _choice(moved: Sensitivity, share: Share, candidates: int) -> Exponential:
+    """The law of a choice.
+
+    Claim: it costs at most its share.
+    Assumes: ``moved`` bounds the spans of utilities.
+    Argument: under each limit alone, the law that needs the smaller scale is enough: in rho, the
+        bounded range, or any pure mechanism of that rho. A wider scale costs less, so the widest of
+        the limits keeps them all. The label of Gaussian noise is that of its rho.
+    """
+    found = []
+    if share.rho is not None:
+        ranged = exponential_for_zcdp(moved.l2_squared, share.rho, candidates)
+        pure = exponential_for(moved.l1, pure_for_rho(share.rho), candidates)
+        found.append(min(ranged, pure, key=_scale))
+    if share.label is not None and share.family != "gaussian":
+        found.append(exponential_for(moved.l1, share.label, candidates))
+    return max(found, key=_scale)
+
+
+def _scale(law: Exponential) -> Fraction:
+    return law.scale
 
 
 def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:
@@ -252,6 +257,7 @@ def _shift_and_reach(statistic: Statistic, bounding: Bounding, coarser: int) -> 
 
 def _noise(moved: Sensitivity, share: Share) -> Noise:
     if share.family == "gaussian":
+        assert share.rho is not None
         return gaussian_for(moved.l2_squared, share.rho)
     return laplace_for(moved.l1, share.epsilon)
 
@@ -270,6 +276,7 @@ def _selection(bounding: Bounding, position: int | None, share: Share) -> Select
     groups, extra = bounding.groups * bounding.size, bounding.size - 1
     delta = share.selection_delta
     if share.family == "gaussian":
+        assert share.rho is not None
         gaussian = gaussian_for(moved.l2_squared, share.rho)
         threshold = gaussian_threshold(gaussian.variance, delta, groups) + extra
         return Selection(Noised(Units(), 0, moved, gaussian), threshold, position)
@@ -300,9 +307,12 @@ def _unseen(item: Noised | Chosen) -> float:
 
 
 def _require_epsilon(plan: Plan, request: Request) -> None:
-    """Refuse an epsilon so small that even one row would need wider noise than is drawn."""
+    """Refuse a budget so small that even one row would need wider noise than is drawn."""
     statistics = sum(len(_noisy(m)) for m in plan.measurements)
-    if request.epsilon * Fraction(WIDEST_NOISE) <= statistics:
+    widest, epsilon, rho = Fraction(WIDEST_NOISE), request.epsilon, request.rho
+    if (epsilon is not None and epsilon * widest <= statistics) or (
+        rho is not None and 2 * rho * widest**2 <= statistics
+    ):
         raise Refused(_too_noisy())
 
 

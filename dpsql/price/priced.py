@@ -13,6 +13,7 @@ from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Ranked, Statistic, Total
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.price.request import Request
+from dpsql.privacy.accounting import pure_for_rho
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event
 from dpsql.privacy.mechanisms import (
@@ -162,14 +163,37 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The budget of each noised statistic and of each selection of a query."""
+    """The budget of each noised statistic and of each selection of a query.
+
+    Each statistic may cost ``label`` in epsilon and ``rho`` in zCDP. One of them is None if the
+    request does not limit it; Gaussian noise has both. With ``noise_delta``, all Gaussian noise
+    together has the epsilon ``label * statistics``.
+    """
 
     family: str
     statistics: int
-    epsilon: Fraction
-    rho: Fraction
+    label: Fraction | None
+    rho: Fraction | None
     noise_delta: Fraction
     selection_delta: Fraction
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon of one statistic with pure noise."""
+        return self.pure(1)
+
+    def pure(self, count: int) -> Fraction:
+        """The epsilon of a pure mechanism that measures ``count`` statistics together.
+
+        Claim: the mechanism costs at most ``count`` shares, in epsilon and in rho.
+        Assumes: it is pure.
+        Argument: of the two limits, the one that allows less holds: ``count * label``, and the
+            epsilon at which any pure mechanism costs at most ``count * rho``.
+        """
+        limits = [] if self.label is None else [count * self.label]
+        if self.rho is not None:
+            limits.append(pure_for_rho(count * self.rho))
+        return min(limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +257,12 @@ class PricedPlan:
 
     @property
     def most(self) -> Cost:
-        """The highest possible cost, whatever the searches find; they may change the mechanism."""
+        """The highest possible cost, whatever the searches find; they may change the mechanism.
+
+        What the request does not limit counts as 0 here.
+        """
         if self.asked is None:
             return self.cost
-        wanted = Cost(self.asked.epsilon, self.asked.delta)
+        asked, nothing = self.asked, Fraction(0)
+        wanted = Cost(asked.epsilon or nothing, asked.delta, asked.rho or nothing)
         return sum((search.priced.cost for search in self.searches), wanted)

@@ -87,7 +87,7 @@ def price_with_searches(plan: Plan, request: Request) -> PricedPlan:
     found = tuple(_searches(plan, request)) if request.search else ()
     if not found:
         return price(plan, request)
-    rest = _part(request, 1 - SHARE)
+    rest = request.part(1 - SHARE)
     return replace(price(plan, rest), searches=found, asked=rest)
 
 
@@ -109,10 +109,6 @@ def extremes(base: PricedPlan) -> Iterator[PricedPlan]:
         yield with_found_bounds(base, tuple(int(part * (n - 1)) for n in many))
 
 
-def _part(request: Request, share: Fraction) -> Request:
-    return replace(request, epsilon=request.epsilon * share, delta=request.delta * share)
-
-
 def _searches(plan: Plan, request: Request) -> Iterator[Search]:
     """One search for all measurements of the same rows."""
     if plan.lookups or any(m.terms is not None for m in plan.measurements):
@@ -127,7 +123,7 @@ def _searches(plan: Plan, request: Request) -> Iterator[Search]:
         names = wanted.setdefault(identity(asked), (_plan(asked), rungs, [], valued))[2]
         names.append(measurement.name)
     for search, rungs, names, valued in wanted.values():
-        share = _part(request, SHARE / len(wanted))
+        share = request.part(SHARE / len(wanted))
         yield Search(_careful(price(search, share)), rungs, tuple(names), valued)
 
 

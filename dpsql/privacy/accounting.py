@@ -51,6 +51,35 @@ def rho_of_exponential(epsilon: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=4096)
+def pure_for_rho(rho: Fraction) -> Fraction:
+    """The largest epsilon, to twelve digits, for which every epsilon-DP step is rho-zCDP.
+
+    Claim: any result-DP mechanism satisfies rho-zCDP.
+    Assumes: nothing beyond the claim of ``rho_of_pure``.
+    Argument: epsilon * tanh(epsilon / 2) = rho is solved in floats and rounded down. The result is
+        lowered until ``rho_of_pure`` of it is at most rho, so the claim does not depend on floats.
+
+    >>> float(pure_for_rho(Fraction(1, 200)))
+    0.100041685769
+    """
+    _positive(rho=rho)
+    wanted = float(rho)
+    low, high = math.sqrt(2 * wanted) * (1 - 1e-9), wanted + math.sqrt(2 * wanted)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if middle * math.tanh(middle / 2) <= wanted:
+            low = middle
+        else:
+            high = middle
+    digits = 12 - math.ceil(math.log10(low))
+    unit = Fraction(10) ** -digits
+    found = Fraction(low) // unit * unit
+    while rho_of_pure(found) > rho:
+        found -= unit
+    return found
+
+
+@lru_cache(maxsize=4096)
 def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
     """The epsilon for which rho-zCDP gives (epsilon, delta)-DP.
 

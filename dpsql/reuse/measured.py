@@ -141,6 +141,7 @@ def _cost(events: Sequence[Event], share: Share) -> Cost:
     rho = sum((c.rho for c in costs), Fraction(0))
     threshold = sum((c.threshold_delta for c in costs), Fraction(0))
     if share.family == "gaussian":
-        epsilon = min(epsilon_of_zcdp(rho, share.noise_delta), share.epsilon * share.statistics)
+        assert share.label is not None
+        epsilon = min(epsilon_of_zcdp(rho, share.noise_delta), share.label * share.statistics)
         return Cost(epsilon, share.noise_delta + threshold, rho, threshold)
     return Cost(sum((c.epsilon for c in costs), Fraction(0)), threshold, rho, threshold)

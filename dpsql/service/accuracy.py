@@ -1,4 +1,4 @@
-"""Turns a requested accuracy into the smallest epsilon that gives it."""
+"""Turns a requested accuracy into the smallest budget that gives it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.price.priced import PricedPlan
+from dpsql.price.request import Request
 from dpsql.service.settings import Settings
 
 SMALLEST = Fraction(1, 10**6)
@@ -23,11 +24,11 @@ def widest_error(mine: Settings) -> Fraction | None:
 
 
 def cheapest(
-    at: Callable[[Fraction], PricedPlan], best: PricedPlan, limit: Fraction, wanted: Fraction
+    at: Callable[[Request], PricedPlan], best: PricedPlan, most: Request, wanted: Fraction
 ) -> PricedPlan:
-    """The plan with the smallest epsilon at which every error is at most ``wanted``.
+    """The plan with the smallest budget at which every error is at most ``wanted``.
 
-    ``best`` is the plan at the ``limit``. If no column of it is a noised number (for example,
+    ``best`` is the plan at the budget of ``most``. If no column of it is a noised number (for example,
     because values are only listed), an error has no meaning, and ``best`` is returned as it is.
     """
     if not any(part.noised for part in best.parts):
@@ -37,21 +38,26 @@ def cheapest(
             Refusal(
                 "DP404",
                 f"an error of {float(wanted):.6g} costs more than one query may cost",
-                f"For the most that one query may cost, epsilon {float(limit):.6g}, the error is "
+                f"For the most that one query may cost, {_written(most)}, the error is "
                 f"{_widest(best):.6g}.",
                 f"SET dpsql.max_error = {_widest(best):.6g}",
             )
         )
-    low, high = min(SMALLEST, limit), limit
+    low, high = min(SMALLEST, most.strength), most.strength
     while high > low * Fraction(101, 100):
         middle = (low + high) / 2 if high < 4 * low else low * 2
         middle = middle.limit_denominator(10**9)
-        trial = at(middle)
+        trial = at(most.at(middle))
         if _widest(trial) <= wanted:
             best, high = trial, middle
         else:
             low = middle
     return best
+
+
+def _written(request: Request) -> str:
+    given = (("epsilon", request.epsilon), ("rho", request.rho))
+    return " and ".join(f"{name} {float(n):.6g}" for name, n in given if n is not None)
 
 
 def _size_unknown(share: Fraction) -> Refusal:

@@ -40,6 +40,7 @@ from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import ARROW
 from dpsql.service.overview import Columns, Relation, Row
 from dpsql.service.parts import ServiceParts
+from dpsql.service.plain import optional
 from dpsql.service.reply import Remaining
 from dpsql.service.views import ViewShape
 from dpsql.sql.bind.context import Catalog
@@ -64,6 +65,9 @@ _COLUMNS: dict[str, Columns] = {
         ("left_epsilon", Kind.DOUBLE),
         ("left_delta", Kind.DOUBLE),
         ("renews", Kind.TIMESTAMP),
+        ("rho", Kind.DOUBLE),
+        ("spent_rho", Kind.DOUBLE),
+        ("left_rho", Kind.DOUBLE),
     ),
     "ledger": (
         ("hold", Kind.INTEGER),
@@ -182,7 +186,8 @@ def budget_row(r: Remaining) -> Row:
     """The row of ``dpsql.budget`` for an account."""
     numbers = (r.epsilon, r.delta, r.spent_epsilon, r.spent_delta, r.left_epsilon, r.left_delta)
     renews = None if r.renews is None else r.renews.replace(tzinfo=None)
-    return [r.account, *(float(n) for n in numbers), renews]
+    in_rho = map(optional, (r.rho, r.spent_rho, r.left_rho))
+    return [r.account, *(float(n) for n in numbers), renews, *in_rho]
 
 
 def tables_read(plan: Plan) -> frozenset[str]:

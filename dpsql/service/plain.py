@@ -7,10 +7,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, assert_never
 
 import pyarrow as pa
 
+from dpsql.privacy.cost import Cost
 from dpsql.service.reply import Remaining, Reply
 
 
@@ -49,9 +51,9 @@ def intervals(reply: Reply) -> dict[str, list[tuple[float | None, float | None]]
     }
 
 
-def cost(reply: Reply) -> dict[str, float]:
-    """The epsilon and delta that the answer cost."""
-    return {"epsilon": float(reply.cost.epsilon), "delta": float(reply.cost.delta)}
+def cost(paid: Cost) -> dict[str, float]:
+    """The cost of an answer as (epsilon, delta), and in rho."""
+    return {"epsilon": float(paid.epsilon), "delta": float(paid.delta), "rho": float(paid.rho)}
 
 
 def describe_remaining(accounts: Iterable[Remaining]) -> dict[str, Any]:
@@ -78,9 +80,15 @@ def _left(r: Remaining) -> dict[str, Any]:
         "account": r.account,
         "epsilon": float(r.left_epsilon),
         "delta": float(r.left_delta),
-        "total": {"epsilon": float(r.epsilon), "delta": float(r.delta)},
+        "rho": optional(r.left_rho),
+        "total": {"epsilon": float(r.epsilon), "delta": float(r.delta), "rho": optional(r.rho)},
         "renews": None if r.renews is None else r.renews.isoformat(),
     }
+
+
+def optional(number: Fraction | None) -> float | None:
+    """The number as a float; None if there is none."""
+    return None if number is None else float(number)
 
 
 def to_json(reply: Reply) -> str:
@@ -104,7 +112,7 @@ def json_pieces(reply: Reply, at_once: int = 10_000) -> Iterator[str]:
         yield "]"
         comma = ", "
     rest: dict[str, Any] = {
-        "cost": cost(reply),
+        "cost": cost(reply.cost),
         "remaining": describe_remaining(reply.remaining),
         "recalled": reply.recalled,
     }

@@ -11,12 +11,10 @@ Argument: each aggregate is taken to cost the most that one query may cost. The 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
 
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.charge import Charge
 from dpsql.policy.model import Policy, Window
-from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.cost import Cost
 
 MOST = 10**9
@@ -30,21 +28,21 @@ def estimates(
     policy: Policy,
     role: str,
     tables: Iterable[str],
-    epsilon: Fraction,
+    cost: Cost,
     balances: Callable[[str], Sequence[Balance]],
 ) -> Iterator[Sequence[object]]:
     """A row for each private table: its name, the number of aggregates, the budget they leave."""
-    price = Charge.of(Cost(epsilon, Fraction(0), rho_of_pure(epsilon)))
+    price = Charge.of(cost)
     for name in sorted(tables):
         if not policy.tables[name].public:
-            found = [(_affordable(b, price), i, b) for i, b in enumerate(balances(name))]
+            found = [(affordable(b, price), i, b) for i, b in enumerate(balances(name))]
             number, _, tightest = min(found, key=lambda f: f[:2])
             limit, spent = tightest.total[0], tightest.guarantee[0]
             window = _WINDOWS[_per(policy, role, tightest)]
             yield name, number, float(limit), window, float(spent)
 
 
-def _affordable(balance: Balance, price: Charge) -> int:
+def affordable(balance: Balance, price: Charge) -> int:
     """How many charges of this price the account admits, one after the other."""
 
     def admitted(count: int) -> bool:

@@ -19,6 +19,7 @@ from dpsql.release.rows import ARROW, OutputColumn
 class Remaining:
     """The balance of one account: its holder, total, spent and left budget, and its next renewal.
 
+    ``spent_rho``, ``rho`` (the limit) and ``left_rho`` are None for an account that does not compose in zCDP.
     ``service`` marks the role account and the session account of a service account that has taken
     another role.
     """
@@ -34,6 +35,9 @@ class Remaining:
     left_epsilon: Fraction
     left_delta: Fraction
     renews: datetime | None
+    spent_rho: Fraction | None = None
+    rho: Fraction | None = None
+    left_rho: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

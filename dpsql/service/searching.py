@@ -58,8 +58,8 @@ def with_found_bounds(
 def _searched(base: PricedPlan, payer: Payer, service: ServiceParts) -> tuple[PricedPlan, Cost]:
     if not base.searches:
         return base, Cost.zero()
-    if payer.limit is not None:
-        check_cap(payer.limit, base.most)
+    if payer.cap is not None:
+        check_cap(payer.cap, base.most)
     if with_stored_bounds(base, service) is base:
         check_left(service.ledger.balances(payer.accounts), base.price)
     given = [answer(s.priced, payer, service.tools, intervals=False) for s in base.searches]

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
-from fractions import Fraction
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from dpsql.engines.duckdb.statements import list_statements
 from dpsql.execution import interrupt
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
+from dpsql.ledger.query_cap import cap_of
 from dpsql.ledger.store import Note
 from dpsql.memory.pool import POOL, Use
 from dpsql.memory.sizes import size_of
@@ -33,7 +33,7 @@ from dpsql.pipeline import (
     price_plan,
     with_suggestion,
 )
-from dpsql.policy.model import QueryLimit, Role
+from dpsql.policy.model import Role
 from dpsql.policy.types import Kind, Scalar
 from dpsql.price.priced import PricedPlan
 from dpsql.price.request import Request
@@ -71,12 +71,9 @@ class Session:
         """Called by ``Service.session``."""
         self._service, self._name, self._behind = service, name, behind
         self._role: Role = service.policy.roles[role]
-        self._limit = self._role.query
+        self._cap = cap_of(self._role)
         if behind is not None:
-            other = service.policy.roles[behind].query
-            self._limit = QueryLimit(
-                min(self._limit.epsilon, other.epsilon), min(self._limit.delta, other.delta)
-            )
+            self._cap = self._cap.lower(cap_of(service.policy.roles[behind]))
         self._settings, self._hold = (
             s.Settings(),
             POOL.hold(Use.SESSIONS, 0, (service.policy.path, behind or role)),
@@ -194,14 +191,14 @@ class Session:
         wanted, request = widest_error(mine), self._request(mine)
         plan = make_plan(source, catalog, self._service.tools.enumerator, mine.empty_groups)
 
-        def at(epsilon: Fraction) -> PricedPlan:
-            return price_plan(plan, source, replace(request, epsilon=epsilon))
+        def at(asked: Request) -> PricedPlan:
+            return price_plan(plan, source, asked)
 
         if wanted is not None and mine.search:
             raise Refused(error_unknown())
-        found = at(request.epsilon)
+        found = at(request)
         if wanted is not None and found.parts:
-            found = cheapest(at, found, request.epsilon, wanted)
+            found = cheapest(at, found, request, wanted)
         if not own_tables.asked_for(source):  # no engine reads dpsql's own tables
             admit(found, self._service.tools)
         return found
@@ -221,6 +218,7 @@ class Session:
         lines += [
             f"left in {r.account}: epsilon {float(r.left_epsilon):.6g}"
             f" of {float(r.epsilon):.6g}, delta {float(r.left_delta):.3g} of {float(r.delta):.3g}"
+            + _in_rho(r)
             for r in self.budget()
         ]
         return "\n".join(lines)
@@ -267,10 +265,11 @@ class Session:
 
     def _left_in(self, balance: Balance) -> Remaining:
         total, spent, left = balance.total, balance.guarantee, balance.left
+        spent_rho, rho = balance.rho or (None, None)
         account = balance.account
         return Remaining(
             account.title, account.holder, account.table, account.role not in ("", self.role),
-            *total, *spent, *left, account.renews,
+            *total, *spent, *left, account.renews, spent_rho, rho, balance.left_rho,
         )  # fmt: skip
 
     def _query(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
@@ -290,7 +289,7 @@ class Session:
         note = Note(policy.version, self.role, self._account_name(), text)
         tables = tables_read(priced.plan)
         accounts = self._accounts(tables)
-        payer = Payer(accounts, note, policy.answers_key, self.settings.fresh, self._limit, wait)
+        payer = Payer(accounts, note, policy.answers_key, self.settings.fresh, self._cap, wait)
         wanted = intervals or self.settings.intervals
         with searching.with_found_bounds(priced, payer, self._service) as (priced, before):
             given = answer(priced, payer, self._service.tools, intervals=wanted)
@@ -323,7 +322,7 @@ class Session:
             read = {table, *(key.references for key in scan.path)}
             return service.ledger.balances(self._accounts(read))
 
-        return estimates(service.policy, self.role, tables, self._limit.epsilon, balances)
+        return estimates(service.policy, self.role, tables, self._cap.dearest, balances)
 
     def _all_budgets(self) -> tuple[Remaining, ...]:
         """The accounts of this session; for an owner, those of all roles too, each of them once."""
@@ -337,8 +336,9 @@ class Session:
     def _request(self, mine: s.Settings) -> Request:
         role = self._role
         return Request(
-            epsilon=self._limit.epsilon if mine.epsilon is None else mine.epsilon,
-            delta=self._limit.delta if mine.delta is None else mine.delta,
+            epsilon=self._cap.epsilon if mine.epsilon is None else mine.epsilon,
+            delta=self._cap.delta if mine.delta is None else mine.delta,
+            rho=self._cap.rho,
             mechanism=mine.mechanism,
             allowed=role.mechanisms,
             groups=role.max_groups_per_unit,
@@ -376,6 +376,12 @@ class Session:
                 "Known: dpsql.budget, " + ", ".join(f"dpsql.{known}" for known in s.SETTINGS),
             )
         )
+
+
+def _in_rho(left: Remaining) -> str:
+    if left.rho is None or left.left_rho is None:
+        return ""
+    return f", rho {float(left.left_rho):.6g} of {float(left.rho):.6g}"
 
 
 def with_interval_columns(reply: Reply) -> Reply:

@@ -135,8 +135,8 @@ FAULTS = (
         (
             Edit(
                 "ledger/shortage.py",
-                "        if costs > allowed:\n",
-                "        if costs > allowed * 10**9:\n",
+                "        if allowed is not None and costs > allowed:\n",
+                "        if allowed is not None and costs > allowed * 10**9:\n",
             ),
         ),
         "One query may spend all that is left, against the policy.",

@@ -310,8 +310,8 @@ FAULTS = (
         (
             Edit(
                 "price/charge.py",
-                "        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)",
-                "        return Cost(request.epsilon, delta, share.rho, threshold)",
+                "        epsilon, rho = share.label * share.statistics, share.rho * share.statistics",
+                "        epsilon, rho = share.label * share.statistics, share.rho",
             ),
         ),
         "A zCDP account is charged for one of many statistics.",

@@ -153,10 +153,12 @@ def greedy(change: Patch) -> None:
 
     def shares(plan: Any, request: Any) -> Any:
         for share in real(plan, request):
-            yield replace(share, epsilon=2 * share.epsilon, rho=4 * share.rho)
+            rho = None if share.rho is None else 4 * share.rho
+            yield replace(share, label=2 * share.label, rho=rho)
 
-    def told(parts: Any, request: Any, share: Any) -> Cost:
-        return cost(parts, request, replace(share, epsilon=share.epsilon / 2, rho=share.rho / 4))
+    def told(parts: Any, share: Any) -> Cost:
+        rho = None if share.rho is None else share.rho / 4
+        return cost(parts, replace(share, label=share.label / 2, rho=rho))
 
     change.setattr(price, "_shares", shares)
     change.setattr(price, "cost_of", told)

@@ -175,7 +175,7 @@ def test_both_halves_of_every_group_are_rounded_up() -> None:
     groups, rows, epsilon, half = 64, 5, Fraction(1, 2**28), 2**15 + 1
     bounding = RowWeights(rows=rows, groups=rows)
     total = Total(integer(1), Fraction(0), Fraction(2 * half), centre=Fraction(half))
-    share = Share("laplace", 2, epsilon, *3 * (Fraction(0),))
+    share = Share("laplace", 2, epsilon, None, *2 * (Fraction(0),))
     noise, moved = DiscreteLaplace(Fraction(1)), Sensitivity(Fraction(1), Fraction(1))
     items = tuple(Noised(s, 0, moved, noise) for s in (total, Rows()))
     [of, _] = [
@@ -198,7 +198,7 @@ def test_both_halves_of_every_group_are_rounded_up() -> None:
 def test_halves_that_rounding_would_drown_are_none(digits: int) -> None:
     bounding = RowWeights(rows=1, groups=1, bits=1)
     total = Total(integer(1), Fraction(0), Fraction(2) ** 40, centre=Fraction(2) ** 39)
-    share = Share("laplace", 2, Fraction(1, 10**digits), *3 * (Fraction(0),))
+    share = Share("laplace", 2, Fraction(1, 10**digits), None, *2 * (Fraction(0),))
     noise = DiscreteLaplace(Fraction(1))
     items = [Noised(s, 0, Sensitivity(Fraction(1), Fraction(1)), noise) for s in (total, Rows())]
     found = pair_halves(tuple(items), bounding, share, WIDEST_NOISE, None, Cells("", 1000))

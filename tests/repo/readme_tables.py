@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from fractions import Fraction
 from pathlib import Path
 
 from dpsql.catalog.aggregates import AGGREGATES, is_private
@@ -17,9 +18,19 @@ from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.operation.events import EVENTS
 from dpsql.diagnostics.operation.gauges import METRICS
 from dpsql.ir.privacy_clause import OPTIONS, UNIT, UNIT_ABOUT
+from dpsql.ledger.accounts import Account
+from dpsql.ledger.balance import Balance
+from dpsql.ledger.charge import ATTO, NANO, Charge, down
 from dpsql.ledger.metrics import METRICS as LEDGER_METRICS
+from dpsql.ledger.query_cap import QueryCap, cap_of
+from dpsql.ledger.shortage import more
 from dpsql.policy import keys
+from dpsql.policy.model import MECHANISMS, Allowance, QueryLimit, QueryShare, Role
 from dpsql.policy.schema import markdown
+from dpsql.price.divide import divide
+from dpsql.price.request import Request
+from dpsql.privacy.mechanisms import gaussian_for, laplace_for
+from dpsql.service.remaining import affordable
 from dpsql.service.settings import SETTINGS
 from dpsql.sql.dialects.tables import DIALECTS
 
@@ -154,6 +165,50 @@ _CORPORA = {
 }
 
 
+_SESSION = Allowance(Fraction(10), Fraction(1, 10**6), "zcdp")
+_QUERIES: dict[str, QueryLimit | QueryShare] = {
+    "{epsilon: 0.5}": QueryLimit(Fraction(1, 2), Fraction(1, 10**8)),
+    "{share: 5%}": QueryShare(Fraction(5, 100), Fraction(5, 10**8)),
+    "{share: 1%}": QueryShare(Fraction(1, 100), Fraction(1, 10**8)),
+}
+
+
+def _prices() -> str:
+    lines = [
+        "| `query` | noise | epsilon | delta | rho | in a session | 1 count within | each of 4 within |",
+        "|---|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    account = Account(
+        "readme",
+        "session",
+        "",
+        "",
+        down(_SESSION.epsilon, NANO),
+        down(_SESSION.delta, ATTO),
+        zcdp=True,
+    )
+    for written, query in _QUERIES.items():
+        cap = cap_of(Role("analyst", _SESSION, _SESSION, query))
+        widths = {count: _widths(cap, count) for count in (1, 4)}
+        for noise, cost in cap.costs(MECHANISMS):
+            number = affordable(Balance(account, Charge()), Charge.of(cost))
+            shown = " | ".join(more(n) if n else "0" for n in (cost.epsilon, cost.delta, cost.rho))
+            within = " | ".join(str(widths[count][noise]) for count in (1, 4))
+            lines.append(f"| `{written}` | {noise} | {shown} | {number:,} | {within} |")
+    return "\n".join(lines)
+
+
+def _widths(cap: QueryCap, statistics: int) -> dict[str, int]:
+    """How far counts of people err, of which one question asks so many."""
+    request = Request(cap.epsilon, cap.delta, rho=cap.rho)
+    laplace, gaussian = divide(request, statistics, 0)
+    assert gaussian.rho is not None
+    return {
+        "Laplace": laplace_for(1, laplace.epsilon).half_width(),
+        "Gaussian": gaussian_for(1, gaussian.rho).half_width(),
+    }
+
+
 def _coverage() -> str:
     lines = ["| queries | asked | answered, equal to plain SQL | refused |", "|---|--:|--:|---|"]
     recorded = (ROOT / "fixtures" / "coverage" / "outcomes.txt").read_text(encoding="utf-8")
@@ -198,6 +253,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "codes": _codes,
     "commands": _commands,
     "coverage": _coverage,
+    "prices": _prices,
     "dialects": _dialects,
     "events": _events,
     "examples": _examples,

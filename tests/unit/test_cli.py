@@ -153,7 +153,9 @@ def test_json_has_the_fixed_shape(policy: Path, capsys: Output) -> None:
     assert set(document["intervals"]) == {"n", "n_2"}
     ((low, high),) = document["intervals"]["n"]
     assert low < count < high
-    assert document["cost"] == {"epsilon": 0.5, "delta": 0}
+    cost = document["cost"]
+    assert (cost["epsilon"], cost["delta"]) == (0.5, 0)
+    assert 0 < cost["rho"] < 0.125, "half of the square of epsilon, or less"
     assert document["remaining"]["session"]["epsilon"] == 9.5
     assert document["remaining"]["role"]["renews"].endswith("+00:00")
     assert document["recalled"] is False

@@ -123,14 +123,15 @@ def test_an_answer_says_what_it_cost(connection: dbapi.Connection) -> None:
     assert low is not None
     assert high is not None
     assert low < count < high
-    assert cursor.cost == {"epsilon": 0.5, "delta": 0.0}
+    paid = cursor.cost
+    assert paid == {"epsilon": 0.5, "delta": 0.0, "rho": pytest.approx(0.12245933)}
     assert cursor.remaining == connection.budget()
     assert cursor.remaining["session"]["epsilon"] == 9.5
     assert not cursor.recalled
     cursor.execute(COUNT)
     assert cursor.fetchall() == [(count,)]
     assert cursor.recalled
-    assert cursor.cost == {"epsilon": 0.0, "delta": 0.0}
+    assert cursor.cost == {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
 
 
 def test_frames(connection: dbapi.Connection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -286,8 +286,7 @@ def _query(session: Session, asked: Question) -> Response:
 def _explain(session: Session, asked: Question) -> Response:
     cost = session.prepare(asked.sql, asked.parameters).price
     lines = session.explain(asked.sql, asked.parameters).splitlines()
-    told = {"epsilon": float(cost.epsilon), "delta": float(cost.delta)}
-    return JSONResponse({"plan": lines, "cost": told})
+    return JSONResponse({"plan": lines, "cost": plain.cost(cost)})
 
 
 def _budget(snapshot: PolicySnapshot, user: User) -> Response:

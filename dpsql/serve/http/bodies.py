@@ -113,7 +113,7 @@ def make_response(reply: Reply, owner: Hashable, *, arrow: bool) -> Response:
 
 def _write_arrow(reply: Reply, body: Body) -> None:
     """Write the reply as one IPC stream. Cost and notes are in the metadata of the schema."""
-    told = {"cost": plain.cost(reply), "recalled": reply.recalled, "notes": list(reply.notes)}
+    told = {"cost": plain.cost(reply.cost), "recalled": reply.recalled, "notes": list(reply.notes)}
     table = plain.with_distinct_names(reply).replace_schema_metadata({"dpsql": json.dumps(told)})
     with pa.ipc.new_stream(body, table.schema) as writer:
         writer.write_table(table)

@@ -30,19 +30,26 @@ _ERROR = {
         },
     },
 }
+_NUMBERS: dict[str, Any] = {name: {"type": "number"} for name in ("epsilon", "delta", "rho")}
 _COST = {
     "type": "object",
-    "required": ["epsilon", "delta"],
-    "properties": {"epsilon": {"type": "number"}, "delta": {"type": "number"}},
+    "required": ["epsilon", "delta", "rho"],
+    "properties": _NUMBERS,
 }
+_RHO: dict[str, Any] = {
+    "type": ["number", "null"],
+    "description": "null if the account does not compose in zCDP",
+}
+_TOTAL = {**_COST, "properties": {**_NUMBERS, "rho": _RHO}}
 _ACCOUNT = {
     "type": "object",
-    "required": ["account", "epsilon", "delta", "total", "renews"],
+    "required": ["account", "epsilon", "delta", "rho", "total", "renews"],
     "properties": {
         "account": {"type": "string"},
         "epsilon": {"type": "number"},
         "delta": {"type": "number"},
-        "total": _COST,
+        "rho": _RHO,
+        "total": _TOTAL,
         "renews": {"type": ["string", "null"]},
     },
 }

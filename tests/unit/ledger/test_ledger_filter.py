@@ -16,8 +16,8 @@ from dpsql.diagnostics.refusal import OutOfBudget
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.charge import ATTO, LARGEST, NANO, Charge
 from dpsql.ledger.filter import admits, basic_delta, rho_limit, threshold_delta
+from dpsql.ledger.query_cap import QueryCap
 from dpsql.ledger.shortage import check_cap, less, more, out_of_budget
-from dpsql.policy.model import QueryLimit
 from dpsql.privacy.cost import Cost
 
 BASIC = replace(make_account(epsilon=1, delta="1e-6"), zcdp=False)
@@ -215,7 +215,7 @@ def test_the_quantity_that_is_short_is_named(account, spent, charge, says):
 
 
 def test_one_query_may_not_cost_more_than_its_cap():
-    limit = QueryLimit(Fraction(1, 10), Fraction(1, 10**8))
+    limit = QueryCap(Fraction(1, 10), Fraction(1, 10**8))
     check_cap(limit, Cost(Fraction(1, 10), Fraction(1, 10**8)))
     with pytest.raises(OutOfBudget, match=r"DP403.*epsilon 0\.101 and one query may cost 0\.1"):
         check_cap(limit, Cost(Fraction(101, 1000)))

@@ -174,6 +174,8 @@ EDITS: Mapping[tuple[type, str], Edit] = {
     (m.Allowance, "per"): _nested("dataset", per="month"),
     (m.QueryLimit, "epsilon"): _role(query=m.QueryLimit(Fraction(1, 20), Fraction(1, 10**8))),
     (m.QueryLimit, "delta"): _role(query=m.QueryLimit(Fraction(1, 10), Fraction(1, 10**9))),
+    (m.QueryShare, "share"): _role(query=m.QueryShare(Fraction(1, 50), Fraction(1, 10**8))),
+    (m.QueryShare, "delta"): _role(query=m.QueryShare(Fraction(1, 50), Fraction(1, 10**9))),
     (m.Role, "name"): lambda p: replace(p, roles={**p.roles, "guest": replace(p.roles["pure"], name="guest")}),
     (m.Role, "allowance"): _role(allowance=replace(MORE, epsilon=Fraction(15))),
     (m.Role, "session"): _role(session=replace(MORE, epsilon=Fraction(4))),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dpsql.privacy.accounting import (
     epsilon_of_zcdp,
     gaussian_rho_for_query,
+    pure_for_rho,
     rho_for,
     rho_of_exponential,
     rho_of_pure,
@@ -32,6 +33,21 @@ def _real(value: Fraction) -> mpmath.mpf:
 def test_rho_of_pure_is_just_above_its_formula(epsilon: Fraction) -> None:
     truth = _real(epsilon) * mp.tanh(_real(epsilon) / 2)
     assert truth <= _real(rho_of_pure(epsilon)) <= truth * (1 + mp.mpf(10) ** -18)
+
+
+@given(st.integers(-40, 40), st.fractions(Fraction(1, 10), 1))
+def test_pure_for_rho_is_just_below_the_largest_epsilon(power: int, part: Fraction) -> None:
+    """From noise that nobody can see through to noise that is none."""
+    rho = part * Fraction(2) ** power
+    epsilon = pure_for_rho(rho)
+    assert rho_of_pure(epsilon) <= rho
+    assert rho_of_pure(epsilon * (1 + Fraction(1, 10**10))) > rho
+
+
+@pytest.mark.parametrize("rho", [Fraction(0), Fraction(-1)])
+def test_pure_for_rho_needs_a_rho(rho: Fraction) -> None:
+    with pytest.raises(ValueError, match="rho must be above 0"):
+        pure_for_rho(rho)
 
 
 def _divergence(p: mpmath.mpf, q: mpmath.mpf, order: mpmath.mpf) -> mpmath.mpf:

@@ -44,7 +44,7 @@ def _whole(reply: Reply) -> str:
         "columns": [{"name": c.name, "type": c.kind.value} for c in reply.columns],
         "rows": listed(reply.table.columns),
         "intervals": {names[i]: listed(list(ends)) for i, ends in sorted(reply.intervals.items())},
-        "cost": plain.cost(reply),
+        "cost": plain.cost(reply.cost),
         "remaining": plain.describe_remaining(reply.remaining),
         "recalled": True,
         "notes": ["cut"],
