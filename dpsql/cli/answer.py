@@ -54,11 +54,11 @@ def footer(reply: Reply) -> str:
     if reply.recalled:
         said.append("a stored answer, free")
     elif reply.cost.epsilon:
-        said.append(f"cost {terminal.spent(reply.cost.epsilon, reply.cost.delta)}")
+        said.append(f"cost {terminal.paid(reply.cost, reply.remaining)}")
     else:
         said.append("free: no private table was read")
     touched = [r for r in reply.remaining if r.holder != "table" or r.table in reply.tables]
-    said.append(f"epsilon {terminal.tightest(touched)}")
+    said.append(terminal.tightest(touched))
     if reply.intervals:
         said.append("intervals hold 19 times in 20")
     return " · ".join(said)

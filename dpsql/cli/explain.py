@@ -147,8 +147,8 @@ def _cost(priced: PricedPlan, session: Session) -> None:
     cost = priced.price
     rho = f" (rho {number(cost.rho)})"
     again = "asked again, the stored answer is free"
-    spent = terminal.spent(cost.epsilon, cost.delta)
-    _section("Cost", [f"{spent}{rho}; {again}"])
+    label = terminal.paid(cost, ())
+    _section("Cost", [f"{label}{rho}; {again}"])
     found = session.sources(priced)
     if found is not None and (stored := explain_sources(priced, found)):
         _section("What is stored already", list(stored))

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.ledger.shortage import less
+from dpsql.ledger.shortage import less, more
+from dpsql.privacy.cost import Cost
 from dpsql.service.reply import Remaining
 
 MUTED = "dim"
@@ -96,8 +97,24 @@ def accounts(remaining: Sequence[Remaining]) -> Table:
 
 def tightest(remaining: Sequence[Remaining]) -> str:
     """The account with the least left, in words."""
+    in_rho = [
+        (r.left_rho, r.rho, r.account)
+        for r in remaining
+        if r.in_rho and r.left_rho is not None and r.rho is not None
+    ]
+    if in_rho:
+        left, total, account = min(in_rho)
+        return f"rho {less(left)} of {less(total)} left in {account}"
     least = min(remaining, key=lambda r: (r.left_epsilon, r.epsilon))
-    return f"{less(least.left_epsilon)} of {less(least.epsilon)} left in {least.account}"
+    return f"epsilon {less(least.left_epsilon)} of {less(least.epsilon)} left in {least.account}"
+
+
+def paid(cost: Cost, remaining: Sequence[Remaining]) -> str:
+    """The cost of an answer in words; in a session that is priced in rho, that comes first."""
+    label = f"epsilon {more(cost.epsilon)}"
+    if cost.delta:
+        label += f" and delta {more(cost.delta)}"
+    return f"rho {more(cost.rho)} ({label})" if any(r.in_rho for r in remaining) else label
 
 
 def spent(epsilon: Fraction, delta: Fraction) -> str:

@@ -301,8 +301,10 @@ class RoleSession:
     def _notice(self, reply: Reply) -> str:
         if reply.recalled:
             return remaining.describe_recall(self._left())
-        spent = reply.cost.epsilon or reply.cost.delta
-        return remaining.describe_charge(reply.cost, self._left()) if spent else ""
+        if not (reply.cost.epsilon or reply.cost.delta):
+            return ""
+        in_rho = self._session.priced_in_rho
+        return remaining.describe_charge(reply.cost, self._left(), in_rho=in_rho)
 
     def _accounts(self) -> tuple[str, ...]:
         chosen = self._session.settings.session

@@ -61,16 +61,19 @@ def describe_left(remaining: Sequence[Remaining]) -> str:
     parts = []
     for account in remaining:
         words = f"{account.account}: epsilon {_n(account.left_epsilon)} of {_n(account.epsilon)}"
+        if account.in_rho and account.rho is not None and account.left_rho is not None:
+            words = f"{account.account}: rho {_n(account.left_rho)} of {_n(account.rho)}"
         if account.delta:
             words += f", delta {_n(account.left_delta)} of {_n(account.delta)}"
         parts.append(words)
     return "; ".join(parts)
 
 
-def describe_charge(cost: Cost, left_over: str) -> str:
+def describe_charge(cost: Cost, left_over: str, *, in_rho: bool = False) -> str:
     """The notice after an answer that was charged."""
     delta = f", delta {_n(cost.delta)}" if cost.delta else ""
-    return f"cost: epsilon {_n(cost.epsilon)}{delta}; left in {left_over}"
+    rho = f", rho {_n(cost.rho)}" if in_rho else ""
+    return f"cost: epsilon {_n(cost.epsilon)}{delta}{rho}; left in {left_over}"
 
 
 def describe_recall(left_over: str) -> str:

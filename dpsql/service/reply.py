@@ -20,6 +20,7 @@ class Remaining:
     """The balance of one account: its holder, total, spent and left budget, and its next renewal.
 
     ``spent_rho``, ``rho`` (the limit) and ``left_rho`` are None for an account that does not compose in zCDP.
+    ``in_rho`` says that the questions of the session are priced in rho.
     ``service`` marks the role account and the session account of a service account that has taken
     another role.
     """
@@ -38,6 +39,7 @@ class Remaining:
     spent_rho: Fraction | None = None
     rho: Fraction | None = None
     left_rho: Fraction | None = None
+    in_rho: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,11 @@ class Session:
         """The role whose budget is charged."""
         return self._role.name
 
+    @property
+    def priced_in_rho(self) -> bool:
+        """Whether a question costs a share of rho."""
+        return self._cap.rho is not None
+
     def execution(self) -> AbstractContextManager[None]:
         """Enter the execution of one statement. The thread has one deadline for all of it."""
         return self._service.execution(self._behind or self.role)
@@ -270,6 +275,7 @@ class Session:
         return Remaining(
             account.title, account.holder, account.table, account.role not in ("", self.role),
             *total, *spent, *left, account.renews, spent_rho, rho, balance.left_rho,
+            self.priced_in_rho,
         )  # fmt: skip
 
     def _query(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:

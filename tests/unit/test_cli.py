@@ -308,6 +308,8 @@ def test_budget_and_audit(policy: Path, capsys: Output) -> None:
     assert "49.5" in out
     assert main(["budget", "--policy", str(policy), "--role", "analyst", "--session", "me"]) == 0
     assert 'session "me"' in capsys.readouterr().out
+    assert "What one query costs" in out
+    assert "Gaussian 0.5 1e-8 0.00458" in words_of(out)
     assert main(["audit", "--policy", str(policy)]) == 0
     out = capsys.readouterr().out
     assert "started" in out
@@ -318,6 +320,23 @@ def test_budget_and_audit(policy: Path, capsys: Output) -> None:
     assert main(["audit", "--policy", str(policy), "--noted", head]) == 0
     assert main(["audit", "--policy", str(policy), "--noted", "0" * 63 + "1"]) == 1
     assert "UNSOUND" in capsys.readouterr().out
+
+
+def test_a_role_priced_in_rho_is_told_of_rho(policy: Path, capsys: Output) -> None:
+    old = "query: {epsilon: 0.5}"
+    policy.write_text(policy.read_text().replace(old, "query: {share: 5%}"))
+    assert ask(policy, COUNT) == 0
+    said = words_of("".join(capsys.readouterr()))
+    assert "cost rho 0.0712 (epsilon 2.01 and delta 5e-8) · rho 1.35 of 1.42 left in" in said
+    assert main(["explain", "--policy", str(policy), f"{COUNT} WHERE age > 20"]) == 0
+    said = words_of(capsys.readouterr().out)
+    assert "epsilon 2.01 and delta 5e-8 (rho 0.07111)" in said
+    assert main(["budget", "--policy", str(policy)]) == 0
+    said = words_of(capsys.readouterr().out)
+    assert "analyst Laplace 0.38 0 0.0712 26 Gaussian 2.01 5e-8 0.0712 20" in said
+    assert "1.35 of 1.42" in said
+    assert ask(policy, "--format", "json", COUNT) == 0
+    assert json.loads(capsys.readouterr().out)["remaining"]["session"]["total"]["rho"] > 1.4
 
 
 def test_check_says_what_is_protected(policy: Path, capsys: Output) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -90,4 +91,10 @@ def test_how_it_is_said() -> None:
     assert describe_charge(Cost(Fraction(1, 10)), left) == f"cost: epsilon 0.1; left in {left}"
     with_delta = Cost(Fraction(1, 10), Fraction(1, 10**8))
     assert describe_charge(with_delta, left) == f"cost: epsilon 0.1, delta 1e-08; left in {left}"
+    in_rho = replace(both[1], rho=Fraction(3, 2), left_rho=Fraction(1, 3), in_rho=True)
+    assert describe_left([in_rho]) == "dataset: rho 0.3333 of 1.5, delta 5e-07 of 1e-06"
+    dear = replace(with_delta, rho=Fraction(1, 8))
+    assert describe_charge(dear, "x", in_rho=True) == (
+        "cost: epsilon 0.1, delta 1e-08, rho 0.125; left in x"
+    )
     assert describe_recall(left).endswith(f"costs nothing; left in {left}")
