@@ -44,6 +44,15 @@ def test_pure_for_rho_is_just_below_the_largest_epsilon(power: int, part: Fracti
     assert rho_of_pure(epsilon * (1 + Fraction(1, 10**10))) > rho
 
 
+def test_pure_for_rho_does_not_depend_on_floats() -> None:
+    """Each rho is a little less than that of an epsilon, and equal to it as a float."""
+    for thousandths in range(1, 200):
+        epsilon = Fraction(thousandths, 1000)
+        rho = rho_of_pure(epsilon) - Fraction(1, 10**40)
+        assert float(rho) == float(rho_of_pure(epsilon))
+        assert epsilon * (1 - Fraction(1, 10**10)) < pure_for_rho(rho) < epsilon
+
+
 @pytest.mark.parametrize("rho", [Fraction(0), Fraction(-1)])
 def test_pure_for_rho_needs_a_rho(rho: Fraction) -> None:
     with pytest.raises(ValueError, match="rho must be above 0"):
