@@ -42,12 +42,13 @@ def _demo(p: argparse.ArgumentParser) -> None:
 def _init(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "data", metavar="DATA", nargs="+", type=Path,
-        help="one DuckDB file, or Parquet and CSV files (each becomes a table of its name)",
+        help="one DuckDB file, or CSV, JSON and Parquet files and folders of them; CSV and JSON may be "
+        "packed (.gz, .zst)",
     )  # fmt: skip
     p.add_argument("-o", "--output", type=Path, default=Path("policy.yaml"), metavar="FILE")
     p.add_argument(
         "--suggest-bounds", action="store_true",
-        help="write each column's least and greatest value as its range; they are private, and "
+        help="read ranges, small sets of values and numbers of rows from the data; they are private, and "
         "the file says so",
     )  # fmt: skip
 
@@ -257,7 +258,7 @@ def _sql(p: argparse._ActionsContainer, *, optional: bool = False) -> None:
 
 COMMANDS = (
     Command("demo", "write a small shop and its policy, to try dpsql on", _demo),
-    Command("init", "draft a policy from a DuckDB file, Parquet or CSV files", _init),
+    Command("init", "draft a policy for CSV, JSON, Parquet or DuckDB files, or update it", _init),
     Command("check", "validate a policy and compare it with its source", _check),
     Command("refresh", "take new data into use, under a new data_version", _refresh),
     Command("prepare", "copy private tables, so that queries read few rows of a unit", _prepare),

@@ -15,8 +15,12 @@ from dpsql.policy.guess import (
     guess_holders,
     guess_key,
     guess_unit,
+    listed_words,
     names_people,
+    person_of,
+    singular,
     unique_key,
+    view_for_key,
     ways_to_unit,
 )
 from dpsql.policy.model import DataSource, ForeignKey
@@ -28,38 +32,46 @@ from dpsql.policy.types import Kind, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """Facts read from rows: extremes of columns, keys that repeat, the most rows of one unit."""
+    """Facts read from rows: ranges and values of columns, keys that repeat, most rows of a unit."""
 
     ranges: Mapping[tuple[str, str], tuple[Scalar, Scalar]] = field(default_factory=dict)
     repeated: frozenset[tuple[str, str]] = frozenset()
     rows: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
 
+READ = "# read from the data"
+"""The comment that marks what was read from rows."""
+IMPORTED = "# made by `dpsql init` from files"
+"""The comment that marks a database as one that ``dpsql init`` may make anew."""
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _YAML_1_1 = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _RANGED = (Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP)
 
 
 def draft(
-    description: SourceDescription, source: DataSource, suggestions: Suggestions | None = None
-) -> str:
+    description: SourceDescription, source: DataSource, suggestions: Suggestions | None = None, *,
+    imported: bool = False,
+) -> str:  # fmt: skip
     """The text of a policy, which loads once its owner has followed the comments.
 
     Only ``suggestions`` were read from rows. They are marked in the text, since bounds that were
     read from the data reveal its extremes.
     """
-    return "\n".join([*_lines(description, source, suggestions or Suggestions()), ""])
+    origin = f"  {IMPORTED}" if imported else ""
+    return "\n".join([*_lines(description, source, suggestions or Suggestions(), origin), ""])
 
 
 def _lines(
-    description: SourceDescription, source: DataSource, suggestions: Suggestions
+    description: SourceDescription, source: DataSource, suggestions: Suggestions, origin: str
 ) -> Iterator[str]:
     unit = guess_unit(description, suggestions.repeated)
     yield "# Drafted by `dpsql init` from names and types. Look for FILL IN and check every guess."
     if suggestions != Suggestions():
-        yield "# Numbers marked `read from the data` reveal its extremes: replace them by what is"
-        yield "# public knowledge before anyone is given access."
-    yield f"source: {{engine: {source.engine}, path: {quote_yaml(str(source.path))}}}"
+        yield "# What is marked `read from the data` is private. A range tells that values lie near its ends,"
+        yield "# `max_rows_per_unit` tells how many rows somebody has, and `values` tells which values occur."
+        yield "# Replace it by what is public knowledge before anyone is given access."
+    yield f"source: {{engine: {source.engine}, path: {quote_yaml(str(source.path))}}}{origin}"
     yield 'data_version: "1"  # change it whenever the data changes'
     yield ""
     yield from _unit(unit)
@@ -73,7 +85,7 @@ def _lines(
             yield from _holding(name, there, unit, held[name], suggestions)
         else:
             yield from _belonging(name, there, unit, ways.get(name, []), suggestions)
-        yield from _columns(name, there, unit, held.get(name, ()), suggestions)
+        yield from _columns(name, there, unit, held.get(name, ()), ways.get(name, []), suggestions)
         yield ""
     yield "accounts:"
     yield "  dataset: {epsilon: 1, delta: 1e-6}  # FILL IN: what all analysts may learn together"
@@ -133,7 +145,7 @@ def _belonging(
         return
     if unit is None or not ways:
         yield "    # FILL IN one of these:"
-        yield "    # public: true    (nothing in it is about a person)"
+        yield f"    # public: true    (nothing in it is about a person{_public_guess(name, there, unit)})"
         yield "    # unit: ..        (with max_rows_per_unit, and foreign_keys if others hold its key)"
         return
     yield f"    unit: {quote_yaml(unit.name)}"
@@ -147,6 +159,16 @@ def _belonging(
         yield _most_rows(name, unit, suggestions)
 
 
+def _public_guess(name: str, there: TableDescription, unit: GuessedUnit | None) -> str:
+    """What speaks for a public table: a unit is known, and neither table nor columns name people."""
+    named = any(names_people(c) or person_of(c, held) for c, held in there.columns.items())
+    return (
+        ""
+        if unit is None or named or person_of(singular(name), "BIGINT")
+        else "; a guess from names"
+    )
+
+
 def _link(link: ForeignKey) -> str:
     columns, key = (", ".join(map(quote_yaml, names)) for names in (link.columns, link.key))
     return f"{{columns: [{columns}], references: {quote_yaml(link.references)}, key: [{key}]}}"
@@ -154,11 +176,12 @@ def _link(link: ForeignKey) -> str:
 
 def _columns(
     table: str, there: TableDescription, unit: GuessedUnit | None, own: tuple[str, ...],
-    suggestions: Suggestions,
+    ways: list[ForeignKey], suggestions: Suggestions,
 ) -> Iterator[str]:  # fmt: skip
     flat = unit is not None and unit.table is None
     keys = {*(unique_key(there) if flat else guess_key(table, there))}
     keys |= {*(unit.key if unit and unit.table == table else ())}
+    links = {name for link in ways for name in link.columns}
     yield "    columns:"
     for name, held in there.columns.items():
         declared = policy_type(held)
@@ -167,19 +190,29 @@ def _columns(
             yield f"      #   {why_unread(held)}"
             continue
         nullable = name not in there.not_null | keys
-        bounds = None if name in own else suggestions.ranges.get((table, name))
-        yield _column(name, declared, bounds, nullable=nullable)
+        key = name in own or name in keys or name in links
+        bounds = None if key else suggestions.ranges.get((table, name))
+        values = listed_words(held) or (() if key else suggestions.values.get((table, name), ()))
+        yield _column(name, declared, held, bounds, values, nullable=nullable)
+        if view := view_for_key(table, name, held):
+            yield f"      #   {json.dumps(held)} cannot be a key of people; a view of the source can, in place of"
+            yield f"      #   this table: {view}"
 
 
 def _column(
-    name: str, declared: str, bounds: tuple[Scalar, Scalar] | None, *, nullable: bool
-) -> str:
+    name: str, declared: str, held: str, bounds: tuple[Scalar, Scalar] | None,
+    values: tuple[str, ...], *, nullable: bool,
+) -> str:  # fmt: skip
     kind = kind_of(declared)
     entries = [f"type: {declared if '(' not in declared else quote_yaml(declared)}"]
     comment = ""
     if kind is Kind.TEXT and names_people(name):
         entries.append("identifier: true")
         comment = "  # a guess from the name"
+    elif values:
+        entries.append(f"values: [{', '.join(map(quote_yaml, values))}]")
+        read = "  # read from the data, without rare ones: FILL IN what is public knowledge"
+        comment = "  # the words of its type" if listed_words(held) else read
     elif bounds is not None and kind in _RANGED:
         entries.append(f"range: [{_written(bounds[0])}, {_written(bounds[1])}]")
         comment = "  # read from the data: FILL IN what is public knowledge"

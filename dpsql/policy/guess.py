@@ -167,10 +167,15 @@ def links_to(
     ]
     if declared or name == target or not key:
         return declared
-    wanted = {f"{singular(target)}_{key[0]}".lower(), key[0].lower()} - {"id"}
+    wanted = {_joined(f"{singular(target)}{key[0]}"), _joined(key[0])} - {"id"}
     if len(key) > 1:
         return [ForeignKey(key, target, key)] if set(key) <= set(there.columns) else []
-    return [ForeignKey((c,), target, key) for c in there.columns if c.lower() in wanted]
+    return [ForeignKey((c,), target, key) for c in there.columns if _joined(c) in wanted]
+
+
+def _joined(name: str) -> str:
+    """A name without what only joins its words: ``customer_id`` and ``customerId`` are one name."""
+    return name.lower().replace("_", "")
 
 
 def ways_to_unit(source: SourceDescription, unit: GuessedUnit) -> dict[str, list[ForeignKey]]:
@@ -198,3 +203,38 @@ def names_people(column: str) -> bool:
     (True, False)
     """
     return any(word in column.lower() for word in _NAMING)
+
+
+def view_for_key(table: str, column: str, held: str) -> str | None:
+    """A view of the source in which a column can be a key of people; None if no view is needed.
+
+    >>> view_for_key("events", "user_id", "UBIGINT")
+    'CREATE VIEW events_keyed AS SELECT * REPLACE (CAST(user_id AS VARCHAR) AS user_id) FROM events'
+    >>> view_for_key("events", "user_id", "BIGINT") is None
+    True
+    """
+    if keeps_apart(held) or policy_type(held) is None or not _PERSON.fullmatch(column.lower()):
+        return None
+    keyed, quoted, name = (_in_sql(n) for n in (f"{table}_keyed", table, column))
+    return (
+        f"CREATE VIEW {keyed} AS SELECT * REPLACE (CAST({name} AS VARCHAR) AS {name}) FROM {quoted}"
+    )
+
+
+def _in_sql(name: str) -> str:
+    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
+
+
+def listed_words(held: str) -> tuple[str, ...]:
+    """The words of an ENUM, which its type lists; no row is read. Empty for other types.
+
+    >>> listed_words("ENUM('web', 'it''s')"), listed_words("VARCHAR")
+    (('web', "it's"), ())
+    """
+    inner = held.strip()
+    if not inner.upper().startswith("ENUM("):
+        return ()
+    return tuple(word.replace("''", "'") for word in _WORD.findall(inner))
+
+
+_WORD = re.compile(r"'((?:[^']|'')*)'")

@@ -1,4 +1,4 @@
-"""Inspection of a DuckDB file, or of Parquet and CSV files, for an owner who drafts a policy."""
+"""Inspection of a DuckDB file for an owner who drafts a policy: its catalog, and facts of its rows."""
 
 from __future__ import annotations
 
@@ -11,22 +11,19 @@ from pathlib import Path
 
 import duckdb
 
-from dpsql.diagnostics.quote import quote
-from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.policy.guess import likely_keys
+from dpsql.policy.guess import likely_keys, names_people, person_of
 from dpsql.policy.model import ForeignKey, Limits
+from dpsql.policy.rounding import round_range, round_up
 from dpsql.policy.source import SourceDescription, policy_type
 from dpsql.policy.types import INSTANT, Scalar
 
-READERS = {
-    ".parquet": "read_parquet",
-    ".pq": "read_parquet",
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
-}
-"""The function that reads a file, by the file's suffix."""
+MOST_VALUES, MOST_CHARACTERS = 24, 60
+"""The most values of a column that is drafted with ``values``, and the characters of one."""
+FEWEST_UNITS = 20
+"""The fewest units (or rows, where no unit is known) that have a value which is drafted."""
+_BITS = {"smallint": 15, "integer": 31, "bigint": 63}
 _RANGED = ("smallint", "integer", "bigint", "real", "double", "decimal", "date", "timestamp")
 
 
@@ -46,26 +43,10 @@ def describe(path: Path) -> SourceDescription:
     )
 
 
-def import_files(files: Sequence[Path], database: Path) -> None:
-    """Make a DuckDB file with a table for each file, under the file's name; all of them or none."""
-    try:
-        with duckdb.connect(str(database)) as connection:
-            for file in files:
-                reader = READERS[file.suffix.lower()]
-                name = "'" + str(file).replace("'", "''") + "'"
-                connection.execute(
-                    f"CREATE TABLE {quote_name(file.stem)} AS SELECT * FROM {reader}({name})"
-                )
-    except duckdb.Error as error:
-        database.unlink(missing_ok=True)
-        kind = str(error).partition("\n")[0]  # further lines quote rows
-        raise SourceMismatch(f"the files could not be read: {quote(kind, 200)}") from None
-
-
 def bounds(
     path: Path, description: SourceDescription
 ) -> dict[tuple[str, str], tuple[Scalar, Scalar]]:
-    """The least and greatest value of each column that may have a range. It reads the rows."""
+    """A range that contains each column's values, rounded outwards. It reads the rows."""
     with duckdb.connect(str(path), read_only=True) as connection:
         return {
             (table, column): (low, high)
@@ -87,8 +68,66 @@ def find_repeated_columns(path: Path, description: SourceDescription) -> frozens
         )
 
 
+def with_seen_keys(
+    path: Path, description: SourceDescription, repeated: frozenset[tuple[str, str]]
+) -> SourceDescription:
+    """The description with the columns that look like keys, and are unique. It reads the rows.
+
+    Files have no constraints that would say so.
+    """
+    tables = {}
+    with duckdb.connect(str(path), read_only=True) as connection:
+        for name, there in description.tables.items():
+            keys = {
+                column
+                for column in likely_keys(name, there)
+                if (name, column) not in repeated
+                and not connection.execute(
+                    f"SELECT 1 FROM {quote_name(name)} WHERE {quote_name(column)} IS NULL LIMIT 1"
+                ).fetchone()
+            }
+            fresh = [frozenset({c}) for c in there.columns if c in keys]
+            unique = (*there.unique, *(key for key in fresh if key not in there.unique))
+            tables[name] = replace(there, unique=unique, not_null=there.not_null | keys)
+    return SourceDescription(tables)
+
+
+def find_values(
+    path: Path, description: SourceDescription, held: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The values of texts that have few, each of which many units have. It reads the rows.
+
+    ``held`` has the columns of the unit's key of some tables. Values of few units are left out.
+    """
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    with duckdb.connect(str(path), read_only=True) as connection:
+        for table, there in description.tables.items():
+            who = ", ".join(map(quote_name, held.get(table, ())))
+            counted = f"count(DISTINCT ({who}))" if who else "count(*)"
+            for column, engine_type in there.columns.items():
+                if (
+                    engine_type != "VARCHAR"
+                    or names_people(column)
+                    or person_of(column, engine_type)
+                ):
+                    continue
+                name = quote_name(column)
+                rows = connection.execute(
+                    f"SELECT {name}, {counted} FROM {quote_name(table)} WHERE {name} IS NOT NULL"
+                    f" GROUP BY {name} LIMIT {MOST_VALUES + 1}"
+                ).fetchall()
+                common = sorted(value for value, number in rows if number >= FEWEST_UNITS)
+                if len(rows) <= MOST_VALUES and common and all(map(_is_word, common)):
+                    found[table, column] = tuple(common)
+    return found
+
+
+def _is_word(value: str) -> bool:
+    return value.strip() != "" and len(value) <= MOST_CHARACTERS and value.isprintable()
+
+
 def most_rows(path: Path, held: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """The most rows of each table with the same values, without NULL, in its columns."""
+    """The most rows of each table with the same values, without NULL, in its columns; rounded up."""
     found = {}
     with duckdb.connect(str(path), read_only=True) as connection:
         for table, columns in held.items():
@@ -97,7 +136,7 @@ def most_rows(path: Path, held: Mapping[str, Sequence[str]]) -> dict[str, int]:
             row = connection.execute(
                 f"SELECT max(n) FROM (SELECT count(*) AS n FROM {quote_name(table)} WHERE {known} GROUP BY {keys})"
             ).fetchone()
-            found[table] = max(1, int((row or (0,))[0] or 0))
+            found[table] = round_up(max(1, int((row or (0,))[0] or 0)))
     return found
 
 
@@ -105,7 +144,8 @@ def _extremes(
     connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str]
 ) -> Iterator[tuple[str, Scalar, Scalar]]:
     for column, held in columns.items():
-        if not (policy_type(held) or "").startswith(_RANGED):
+        declared = policy_type(held) or ""
+        if not declared.startswith(_RANGED):
             continue
         name = quote_name(column)
         finite = f" WHERE isfinite({name})" if held in _WITH_INFINITY else ""
@@ -115,7 +155,15 @@ def _extremes(
         ).fetchone()
         low, high = (_scalar(value) for value in row or (None, None))
         if low is not None and high is not None and low != high:
-            yield column, low, high
+            yield column, *_within(declared, *round_range(low, high))
+
+
+def _within(declared: str, low: Scalar, high: Scalar) -> tuple[Scalar, Scalar]:
+    """A rounded range, cut to what the declared type has."""
+    bits = _BITS.get(declared)
+    if bits is None or not isinstance(low, int) or not isinstance(high, int):
+        return low, high
+    return max(low, -(2**bits)), min(high, 2**bits - 1)
 
 
 _WITH_INFINITY = ("DOUBLE", "FLOAT", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")

@@ -106,7 +106,7 @@ def test_suggested_bounds_are_marked() -> None:
     }
     text = draft(without_odd_name(SHOP), SOURCE, Suggestions(bounds))
     assert text.count("# read from the data") == 4
-    assert "reveal its extremes" in text
+    assert "What is marked `read from the data` is private." in text
     policy = read(filled(text))
     for (table, column), bound in bounds.items():
         if column != "email":
