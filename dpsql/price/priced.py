@@ -26,6 +26,8 @@ from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 
 Noise = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
 _DIGITS = 2**30
+DOUBT = Fraction(100)
+"""How much less an end with no unit beyond it counts than a bin that has its target beyond it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ class Noised:
 class Chosen:
     """A value chosen by rank among ``buckets``; ranks count rows in steps of ``2**-shift``.
 
-    ``sensitivity`` bounds differences between utilities; see ``exponential_for``.
+    ``sensitivity`` bounds differences between utilities; see ``exponential_for``. With a ``prior``,
+    bin i counts as ``prior[i]`` candidates; otherwise each bin counts as one. A prior is public.
     """
 
     statistic: Ranked
@@ -131,6 +134,7 @@ class Chosen:
     sensitivity: Sensitivity
     noise: Exponential
     buckets: Buckets
+    prior: tuple[int, ...] = ()
 
     @property
     def step(self) -> Fraction:
@@ -141,6 +145,16 @@ class Chosen:
     def standard_deviation(self) -> float:
         """The standard deviation of the rank, in rows."""
         return self.noise.standard_deviation() * float(self.step)
+
+    @property
+    def depth(self) -> int:
+        """The distance of the target of an extreme from the end, in steps of rank.
+
+        Without a prior, all bins beyond the data together are chosen in one answer of twenty. With
+        a prior that falls fast enough, the bins beyond the data count as little as a few of the
+        bins before them, however many there are. So the target can be nearer to the end.
+        """
+        return self.noise.fall(DOUBT) if self.prior else self.noise.half_width()
 
     @property
     def half_width(self) -> float:

@@ -21,18 +21,26 @@ allows, are more than any unit has, and often far more. The ladder is then finer
 one row, since ranges of values are often wide. (Where a unit has one row, the result is a narrower
 range.)
 
+Rungs do not count alike beforehand. Most rungs are far above any unit, and together they would often
+be chosen by chance, unless the target left many units beyond the bound. So a rung t counts as
+``t**-1.5`` (its *prior*). Then all rungs above a rung count about as much as the eight around it,
+however many there are, and the target can be nearer to the largest units.
+
 Claim: the choice costs what its event states, and the answer costs what it would cost if the policy
     stated the bound that was found.
-Assumes: the target is public, and a unit moves the number of units beyond a rung by one.
+Assumes: the target and the prior are public, and a unit moves the number of units beyond a rung by
+    one.
 Argument: a unit has one row in the relation that is searched, so ``price.price`` prices the choice
-    like any choice by rank. The released bound is public, and the statement of the answer enforces
-    it.
+    like any choice by rank. Log-ratios of two databases are differences of utilities and of the
+    logarithms of two sums, in which the prior is the same, so their interval is no longer. The
+    released bound is public, and the statement of the answer enforces it.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -64,13 +72,8 @@ from dpsql.price.request import Request
 
 SHARE = Fraction(1, 10)
 """The share of the budget of a query that searches spend."""
-CAUTION = 50
-"""How many times more candidates the target is computed for.
-
-A bound that is far too high spoils the answer, while one that is a little low clips a few units. So
-the target is so far from the end that one search in a thousand, not one in twenty, may choose a
-bound that no unit reaches.
-"""
+_PRIOR_BITS = 48
+"""The lowest rung counts as ``2**_PRIOR_BITS``, so that all of them together fit into 64 bits."""
 
 SMALLEST = Fraction(1, 2**10)
 """The lowest bound on the worth of the rows of a unit, in rows of the largest value."""
@@ -124,16 +127,26 @@ def _searches(plan: Plan, request: Request) -> Iterator[Search]:
         names.append(measurement.name)
     for search, rungs, names, valued in wanted.values():
         share = request.part(SHARE / len(wanted))
-        yield Search(_careful(price(search, share)), rungs, tuple(names), valued)
+        yield Search(_with_prior(price(search, share), rungs), rungs, tuple(names), valued)
 
 
-def _careful(search: PricedPlan) -> PricedPlan:
-    """The search with a target farther from the end, as if it had more candidates; same law."""
+def _with_prior(search: PricedPlan, rungs: tuple[Fraction, ...]) -> PricedPlan:
+    """The search in which lower rungs count more; its law and its cost are the same."""
     [part] = search.parts
     [item] = part.noised
     assert isinstance(item, Chosen)
-    law = replace(item.noise, candidates=item.noise.candidates * CAUTION)
-    return replace(search, parts=(replace(part, noised=(replace(item, noise=law),)),))
+    assert item.buckets.count == len(rungs), "each rung is a bin"
+    return replace(search, parts=(replace(part, noised=(replace(item, prior=prior(rungs)),)),))
+
+
+def prior(rungs: tuple[Fraction, ...]) -> tuple[int, ...]:
+    """How much each rung counts before the data is asked: as ``t**-1.5``, in whole numbers.
+
+    >>> prior((Fraction(1), Fraction(4), Fraction(16)))
+    (281474976710656, 35184372088832, 4398046511104)
+    """
+    steepest = 1 << 2 * _PRIOR_BITS
+    return tuple(max(1, math.isqrt(int(steepest * (rungs[0] / rung) ** 3))) for rung in rungs)
 
 
 def _profits(measurement: Measurement) -> bool:

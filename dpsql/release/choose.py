@@ -105,10 +105,24 @@ def choose_values(column: pa.ChunkedArray, item: Chosen, entropy: Randomness) ->
     found = histograms(column)
     slots = _slots(found, item.buckets.count)
     ranks, units = utilities(found, item)
+    if item.prior:
+        each: Integers = np.asarray(np.repeat(ranks, slots.widths))
+        return _values(_weighed(each, units, item, entropy), item, entropy)
     among = Candidates(ranks, slots.widths, 2 * found.sizes + 1)
     at = among.starts + item.noise.choose(entropy, among, units)
     within = entropy.u64(len(at)) % slots.widths[at].astype(np.uint64)
     return _values(slots.firsts[at] + within.astype(np.int64), item, entropy)
+
+
+def _weighed(
+    ranks: Integers, units: int, item: Chosen, entropy: Randomness
+) -> npt.NDArray[np.int64]:
+    """One bin for each group, where bins differ in how much they count beforehand."""
+    many = len(item.prior)
+    groups = len(ranks) // many
+    widths = np.tile(np.array(item.prior, dtype=np.int64), groups)
+    among = Candidates(ranks, widths, np.full(groups, many, dtype=np.int64))
+    return item.noise.choose(entropy, among, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +195,7 @@ def _targets(total: Integers, item: Chosen, quantile: Quantile) -> Integers:
     one = 1 << item.shift
     fraction = quantile.fraction
     if quantile.extreme:
-        depth = 2 * max(item.noise.half_width(), one) - one
+        depth = 2 * max(item.depth, one) - one
         if fraction:
             return np.asarray(np.maximum(2 * total - depth, total))
         return np.asarray(np.minimum(total, depth))

@@ -303,16 +303,16 @@ def sure_choice(change: Patch) -> None:
 
 def sure_search(change: Patch) -> None:
     """The bound that a search finds is the very rung of the largest unit."""
-    real = search._careful
+    real = search._with_prior
 
-    def steep(found: Any) -> Any:
-        careful = real(found)
-        [part] = careful.parts
+    def steep(*args: Any) -> Any:
+        found = real(*args)
+        [part] = found.parts
         [item] = part.noised
         law = replace(item.noise, scale=item.noise.scale / 10**4)
-        return replace(careful, parts=(replace(part, noised=(replace(item, noise=law),)),))
+        return replace(found, parts=(replace(part, noised=(replace(item, noise=law),)),))
 
-    change.setattr(search, "_careful", steep)
+    change.setattr(search, "_with_prior", steep)
 
 
 def unlisted_keys(change: Patch) -> None:

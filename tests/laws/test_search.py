@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from support.corpus import CORPUS, SHOP, WORLDS, World
 from support.datasets import in_memory
-from support.measured import broken, exact, plan_of, removed, request, text_of, way
+from support.measured import Exact, broken, exact, plan_of, removed, request, text_of, way
 from support.neighbours import trade_units
 from support.services import FreeLedger, Seeded, real_service, service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
@@ -263,8 +263,13 @@ def test_strict_timing_searches_for_the_same(sql: str) -> None:
         parts = [_parts(plan) or list(plan.parts) for plan in plans]
         assert sql not in CONDITIONED or text_of(parts[0][0]) != text_of(parts[1][0])
         one, other = (exact(connection, part) for part in parts)
-        assert repr(one) == repr(other)
+        assert _in_order(one) == _in_order(other)
         assert _breaches(parts[1]) == []
+
+
+def _in_order(found: list[Exact]) -> list[list[str]]:
+    """Each measurement's groups; an engine may give them in any order."""
+    return [sorted(map(repr, each.items())) for each in found]
 
 
 def test_strict_timing_answers_after_a_search() -> None:
@@ -505,13 +510,12 @@ def test_the_choice_errs_as_predicted(session: Session) -> None:
         level = int(given.release.table.column(0)[0].as_py())
         lower = one.rungs[level - 1] if level else 0
         beyond.append(int((sizes > lower).sum()))
-        assert (sizes > one.rungs[level]).sum() <= 2 * item.half_width + 1
+        assert (sizes > one.rungs[level]).sum() <= item.depth * float(item.step) + item.half_width
     assert np.mean(np.array(beyond) > 0) >= 0.85, "mostly a lower rung has units beyond it"
 
 
-def _too_high(monkeypatch: pytest.MonkeyPatch, caution: int) -> float:
+def _too_high(monkeypatch: pytest.MonkeyPatch) -> float:
     """How often no unit reaches the bound, where 100,000 units have up to 100 of 10,000 rows."""
-    monkeypatch.setattr(search, "CAUTION", caution)
     monkeypatch.setattr(search, "ladder", lambda _: search_ladder(10_000))
     [one] = searching("SELECT COUNT(*) FROM orders").searches
     [item] = one.priced.parts[0].noised
@@ -525,8 +529,9 @@ def _too_high(monkeypatch: pytest.MonkeyPatch, caution: int) -> float:
 
 
 def test_a_bound_that_no_unit_reaches_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _too_high(monkeypatch, search.CAUTION) < 0.002
-    assert _too_high(monkeypatch, 1) > 0.01, "the law sees what caution is for"
+    assert _too_high(monkeypatch) < 0.1
+    monkeypatch.setattr(search, "prior", lambda rungs: (1,) * len(rungs))
+    assert _too_high(monkeypatch) > 0.2, "the law sees what the prior is for"
 
 
 def _note(session: Session) -> Note:

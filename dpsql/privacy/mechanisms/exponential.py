@@ -62,7 +62,15 @@ class Exponential:
         >>> Exponential(Fraction(2), 1000).half_width()
         20
         """
-        return _first_within(self.scale, self.candidates / miss(confidence))
+        return self.fall(self.candidates / miss(confidence))
+
+    def fall(self, odds: Fraction) -> int:
+        """How far below another a candidate must be to have at most ``1/odds`` of its weight.
+
+        >>> Exponential(Fraction(2), 1000).fall(Fraction(100))
+        10
+        """
+        return _first_within(self.scale, odds)
 
 
 def exponential_for(span: Fraction | int, epsilon: Fraction, candidates: int) -> Exponential:

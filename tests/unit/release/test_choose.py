@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -68,7 +69,7 @@ def defined(counts: Counts, of: Chosen) -> list[Fraction]:
     if fraction == 0:
         target = Fraction(one, 2)
     if of.statistic.extreme:
-        depth = max(of.noise.half_width(), one) - Fraction(one, 2)
+        depth = max(of.depth, one) - Fraction(one, 2)
         target = max(total - depth, total / 2) if fraction else min(depth, total / 2)
     found, below = [], Fraction(0)
     for b in range(of.buckets.count):
@@ -301,3 +302,27 @@ def test_whole_values_are_those_of_their_bins(
         start = first + b * each * grain
         inside = range(start, min(start + each * grain, last + 1), grain)
         assert value == inside[place % len(inside)]
+
+
+def weighed(of: Chosen, counts: Counts, draws: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How often each bin is chosen."""
+    chosen = choose_values(column(*[counts] * draws), of, Seeded(5))
+    return np.bincount(np.asarray(chosen), minlength=of.buckets.count) / draws
+
+
+@pytest.mark.parametrize("counts", [{}, {3: 4, 6: 2}], ids=["no rows", "rows"])
+def test_bins_count_as_much_as_their_prior(counts: Counts) -> None:
+    """Each bin has a chance of its prior times exp(utility / scale)."""
+    prior = (9, 1, 1, 5, 1, 1, 3, 1, 20, 1)
+    of = replace(item(Fraction(1), extreme=True, scale=Fraction(2)), prior=prior)
+    far = np.array([float(u) for u in defined(counts, of)])
+    exact = np.array(prior) * np.exp(far / 2)
+    found = weighed(of, counts, 20_000)
+    assert found == pytest.approx(exact / exact.sum(), abs=0.015)
+    flat = weighed(replace(of, prior=(1,) * 10), counts, 20_000)
+    assert abs(flat - exact / exact.sum()).max() > 0.05, "the test sees a prior"
+
+
+def test_a_prior_puts_the_target_nearer_to_the_end() -> None:
+    of = item(Fraction(1), extreme=True, scale=Fraction(2))
+    assert (of.depth, replace(of, prior=(1,) * 10).depth) == (of.noise.half_width(), 10)
