@@ -21,6 +21,7 @@ from dpsql.bound.sensitivity import has_cap, is_of_units
 from dpsql.catalog.statistic import Statistic, Total, Units
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.steady import steady
+from dpsql.plan.unit_groups import in_one_group
 
 
 def candidates(
@@ -49,7 +50,7 @@ def _with_found(measurement: Measurement, most_groups: int, found: Fraction) -> 
     cells, valued = measurement.cells, only_sums(measurement)
     most = measurement.privacy.max_rows if valued else int(found)
     count = most if cells is None else cells.count
-    groups = min(most_groups, most, count)
+    groups = min(_groups(measurement, most_groups, most), count)
     limit = cells is None or count > groups
     bounding = _fewer_rows(measurement, most, groups, limit=limit)
     if not valued:
@@ -67,8 +68,7 @@ def _declared(measurement: Measurement, most_groups: int, ranked: int | None) ->
         return
     fewer = None if terms is None else terms.rows
     most = min(privacy.max_rows, fewer or privacy.max_rows)
-    most_groups = most_groups if terms is None else terms.groups or most_groups
-    groups = min(most_groups, most, count or most)
+    groups = _groups(measurement, most_groups, most)
     per_group = min(most, privacy.per_group or most)
     limit = count is None or count > groups
     if most < privacy.max_rows:
@@ -93,6 +93,16 @@ def _declared(measurement: Measurement, most_groups: int, ranked: int | None) ->
     yield GroupCaps(groups, limit, per_group)
     if weighed and groups * per_group > most:
         yield WeightsAndGroups(most, groups, limit)
+
+
+def _groups(measurement: Measurement, most_groups: int, most: int) -> int:
+    """How many groups of a unit count: what the query says, one, or the limit of the role."""
+    cells, terms = measurement.cells, measurement.terms
+    if terms is not None and terms.groups is not None:
+        most_groups = terms.groups
+    elif _counts_units(measurement) and in_one_group(measurement):
+        most_groups = 1
+    return min(most_groups, most, most if cells is None else cells.count)
 
 
 def _caps(groups: int, per_group: int, *, limit: bool) -> UnitTotals | GroupCaps:

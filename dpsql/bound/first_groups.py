@@ -26,6 +26,7 @@ from dpsql.ir.statements import (
     UnionAll,
 )
 from dpsql.plan.nodes import Measurement
+from dpsql.plan.unit_groups import in_one_group
 
 GROUPS, MANY = "groups of units", "units with many"
 """Names of common tables of the statement, which no table of a database has."""
@@ -46,9 +47,14 @@ def first_groups(
         groups = by_unit(measurement, rows, source, weight, weights.bits)
     if not bounding.limit:
         return groups, None
-    if not rows.strict and bounding.groups >= measurement.privacy.max_rows:
+    if not rows.strict and none_has_more(measurement, bounding):
         return _draw_for_few(bounding, rows, groups), None
     return rank_groups(rows, groups), is_first(bounding)
+
+
+def none_has_more(measurement: Measurement, bounding: KeepsGroups) -> bool:
+    """Whether no unit that is as declared has more groups than it keeps."""
+    return bounding.groups >= measurement.privacy.max_rows or in_one_group(measurement)
 
 
 def is_first(bounding: KeepsGroups) -> Term:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dpsql.bound import GroupCaps, WeightsAndGroups
+from dpsql.bound.first_groups import none_has_more
 from dpsql.bound.row_weights import KeepsGroups
 from dpsql.bound.rows import SplitRows, UnitRows, keep
 from dpsql.bound.sensitivity import count_pairs
@@ -83,8 +84,7 @@ def is_split(draft: Draft) -> bool:
         return False
     weights = bounding.weights
     fits = weights is None or (not weights.valued and weights.rows >= bounding.groups)
-    above = bounding.limit and bounding.groups < draft.measurement.privacy.max_rows
-    return above and fits
+    return bounding.limit and fits and not none_has_more(draft.measurement, bounding)
 
 
 def _split_groups(draft: Draft, bounding: KeepsGroups) -> SplitRows:

@@ -35,7 +35,17 @@ TOTALS = "SELECT COUNT(*), SUM(seconds - 5000), STDDEV(seconds) FROM visits"
 DEVIATION = "SELECT page, SUM(seconds - 1800), COUNT(*) FILTER (WHERE seconds > 600) FROM visits GROUP BY page"
 UNITS = "SELECT placed, COUNT(DISTINCT customer_id), COUNT(*) FROM orders GROUP BY placed"
 HIDDEN = (
-    "SELECT city, COUNT(*), SUM(age) FROM customers JOIN orders USING (customer_id) GROUP BY city"
+    "SELECT city || channel, COUNT(*), SUM(age)"
+    " FROM customers JOIN orders USING (customer_id) GROUP BY 1"
+)
+HOME = (
+    "SELECT city, COUNT(*), SUM(age), COUNT(DISTINCT customer_id)"
+    " FROM customers JOIN orders USING (customer_id) GROUP BY city"
+)
+"""A unit has one city, by declaration; with ``MOVED``, some have several."""
+MOVED = (
+    "INSERT INTO customers SELECT customer_id, email, country, age, 'city ' || n FROM customers,"
+    " range(3) AS r(n) WHERE customer_id < 200"
 )
 CAPPED = (
     "SELECT channel, SUM(amount - 250, contribution_bounds_per_group => (-90, -30)),"
@@ -60,11 +70,11 @@ FORCED: dict[str, tuple[Bounding, tuple[str, ...]]] = {
     ),
     "one group": (
         GroupCaps(groups=1, limit=True, per_group=1),
-        (ORDERS, SHIFTED, UNITS, HIDDEN),
+        (ORDERS, SHIFTED, UNITS, HIDDEN, HOME),
     ),
     "weights and groups": (
         WeightsAndGroups(rows=7, groups=3, limit=True),
-        (ORDERS, SHIFTED, UNITS, HIDDEN, CAPPED),
+        (ORDERS, SHIFTED, UNITS, HIDDEN, HOME, CAPPED),
     ),
     "as many groups as rows": (
         GroupCaps(groups=50, limit=True, per_group=1), (UNITS, SHIFTED, DAYS),
@@ -119,6 +129,7 @@ def breaches(
     parts: list[PricedMeasurement], units: tuple[int, ...] = UNITS_OF_DATA, together: int = 1
 ) -> list[str]:
     connection: duckdb.DuckDBPyConnection = in_memory("dirty")
+    connection.execute(MOVED)
     before = exact(connection, parts)
     found = []
     for start in range(0, len(units), together):
@@ -163,6 +174,13 @@ FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     ),
     "a limit off by one": ("group caps", ORDERS, _swap(r"place <= 2", "place <= 3")),
     "no limit": ("one group", UNITS, _swap(r" WHERE place <= 1", "")),
+    "no limit on cities": ("one group", HOME, _swap(r" WHERE place <= 1", "")),
+    "units with two cities not found": (
+        "one group", HOME, _swap(r"HAVING count\(\*\) > 1", "HAVING count(*) > 100"),
+    ),
+    "units with two cities not left out": (
+        "one group", HOME, _swap(r"ANTI JOIN .units with many. AS m USING \(u0\)", ""),
+    ),
     "units above the limit among the few": (
         "one group", UNITS, _swap(r"HAVING count\(\*\) > 1\) AS m", "HAVING count(*) > 1000) AS m"),
     ),
