@@ -47,6 +47,11 @@ def _init(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     p.add_argument("-o", "--output", type=Path, default=Path("policy.yaml"), metavar="FILE")
     p.add_argument(
+        "--ask", action="store_true",
+        help="ask at the terminal who is protected, how many rows count and what a question costs, and "
+        "show the error of three questions",
+    )  # fmt: skip
+    p.add_argument(
         "--suggest-bounds", action="store_true",
         help="read ranges, small sets of values and numbers of rows from the data; they are private, and "
         "the file says so",

@@ -10,14 +10,16 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpsql.cli.ask import ask_epsilon, ask_public, ask_rows, ask_unit, describe_unit
 from dpsql.cli.exits import ANSWERED, Usage
 from dpsql.diagnostics.quote import place, quote
 from dpsql.engines.duckdb import import_files, inspect
 from dpsql.policy.document import text_of
-from dpsql.policy.draft import IMPORTED, READ, Suggestions, draft
-from dpsql.policy.guess import guess_unit, unit_columns
+from dpsql.policy.draft import IMPORTED, READ, Decisions, Suggestions, draft
+from dpsql.policy.guess import GuessedUnit, guess_unit, possible_units, unit_columns
 from dpsql.policy.merge import Merged, merge
 from dpsql.policy.model import DataSource
 from dpsql.policy.source import SourceDescription, policy_type
@@ -29,19 +31,22 @@ _SHOWN = 5
 def run(chosen: argparse.Namespace) -> int:
     """Describe the data, write or update the draft, say what to do next."""
     output: Path = chosen.output
+    if chosen.ask and not sys.stdin.isatty():
+        raise Usage("--ask asks at a terminal, and standard input is none; leave it out")
     before = _before(output, read=chosen.suggest_bounds)
     again = before is not None and IMPORTED in before[1]
     database = _database(chosen.data, output, again=again)
-    description = inspect.describe(database)
-    found = None
-    if chosen.suggest_bounds:
-        description, found = _read(database, description)
     source = DataSource(
         "duckdb", Path(os.path.relpath(database.absolute(), output.absolute().parent))
     )
-    imported = database not in chosen.data
-    text = draft(description, source, found, imported=imported)
-    said = f"Wrote {output}: a draft from names and types.\n"
+    try:
+        text, facts = _draft(chosen, database, source)
+    except BaseException:
+        if before is None and database not in chosen.data:
+            database.unlink()  # so that the next try finds its place free
+        raise
+    whom = "nobody yet" if facts.unit is None else describe_unit(facts.unit)
+    said = f"Wrote {output}: a draft from names and types.\nProtects: {whom}\n"
     if before is not None:
         text_of_mine, base = before
         merged = merge(base.splitlines(), text_of_mine.splitlines(), text.splitlines())
@@ -51,8 +56,8 @@ def run(chosen: argparse.Namespace) -> int:
         output.write_text(text, encoding="utf-8")
     kept_draft(output).write_text(text, encoding="utf-8")
     sys.stdout.write(said)
-    sys.stdout.writelines(_left_out(description))
-    if found is not None:
+    sys.stdout.writelines(_left_out(facts.description))
+    if chosen.suggest_bounds:
         sys.stdout.writelines(_revealed(text))
     sys.stdout.write(f"Look for FILL IN, then run: dpsql check {output}\n")
     return ANSWERED
@@ -117,13 +122,44 @@ def _revealed(text: str) -> Iterator[str]:
     yield "Replace them by what is public knowledge before anyone is given access.\n"
 
 
-def _read(database: Path, description: SourceDescription) -> tuple[SourceDescription, Suggestions]:
-    """Suggestions read from rows: keys, ranges, values, and the most rows of one unit."""
-    repeated = inspect.find_repeated_columns(database, description)
-    description = inspect.with_seen_keys(database, description, repeated)
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a draft was made from."""
+
+    description: SourceDescription
+    unit: GuessedUnit | None
+
+
+def _draft(chosen: argparse.Namespace, database: Path, source: DataSource) -> tuple[str, _Facts]:
+    """The text of the draft. With ``--ask``, the owner answers questions first."""
+    description, repeated = inspect.describe(database), frozenset[tuple[str, str]]()
+    if chosen.suggest_bounds:
+        repeated = inspect.find_repeated_columns(database, description)
+        description = inspect.with_seen_keys(database, description, repeated)
     unit = guess_unit(description, repeated)
+    if chosen.ask:
+        unit = ask_unit(possible_units(description, repeated))
+    found = _read(database, description, repeated, unit) if chosen.suggest_bounds else None
+    decisions, imported = None, database not in chosen.data
+
+    def text(decided: Decisions | None, place: DataSource) -> str:
+        return draft(description, place, found, decisions=decided, imported=imported)
+
+    if chosen.ask and unit is not None:
+        rows = ask_rows(description, unit, found)
+        decisions = Decisions(unit, rows, ask_public(description, unit))
+        absolute = replace(source, path=database.absolute())
+        decisions = ask_epsilon(decisions, lambda decided: text(decided, absolute))
+    return text(decisions, source), _Facts(description, unit)
+
+
+def _read(
+    database: Path, description: SourceDescription, repeated: frozenset[tuple[str, str]],
+    unit: GuessedUnit | None,
+) -> Suggestions:  # fmt: skip
+    """Suggestions read from rows: ranges, values, and the most rows of one unit."""
     held = unit_columns(description, unit) if unit else {}
-    return description, Suggestions(
+    return Suggestions(
         inspect.bounds(database, description), repeated, inspect.most_rows(database, held),
         inspect.find_values(database, description, held),
     )  # fmt: skip

@@ -40,6 +40,18 @@ class Suggestions:
     values: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What the owner has decided already; the draft guesses the rest, or asks to fill it in."""
+
+    unit: GuessedUnit | None = None
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """The most rows of one unit that count, by table."""
+    public: frozenset[str] = frozenset()
+    epsilon: Fraction | None = None
+    """What one question costs."""
+
+
 READ = "# read from the data"
 """The comment that marks what was read from rows."""
 IMPORTED = "# made by `dpsql init` from files"
@@ -51,7 +63,7 @@ _RANGED = (Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP)
 
 def draft(
     description: SourceDescription, source: DataSource, suggestions: Suggestions | None = None, *,
-    imported: bool = False,
+    decisions: Decisions | None = None, imported: bool = False,
 ) -> str:  # fmt: skip
     """The text of a policy, which loads once its owner has followed the comments.
 
@@ -59,13 +71,15 @@ def draft(
     read from the data reveal its extremes.
     """
     origin = f"  {IMPORTED}" if imported else ""
-    return "\n".join([*_lines(description, source, suggestions or Suggestions(), origin), ""])
+    said = suggestions or Suggestions()
+    return "\n".join([*_lines(description, source, said, decisions or Decisions(), origin), ""])
 
 
 def _lines(
-    description: SourceDescription, source: DataSource, suggestions: Suggestions, origin: str
-) -> Iterator[str]:
-    unit = guess_unit(description, suggestions.repeated)
+    description: SourceDescription, source: DataSource, suggestions: Suggestions,
+    decisions: Decisions, origin: str,
+) -> Iterator[str]:  # fmt: skip
+    unit = decisions.unit or guess_unit(description, suggestions.repeated)
     yield "# Drafted by `dpsql init` from names and types. Look for FILL IN and check every guess."
     if suggestions != Suggestions():
         yield "# What is marked `read from the data` is private. A range tells that values lie near its ends,"
@@ -74,7 +88,7 @@ def _lines(
     yield f"source: {{engine: {source.engine}, path: {quote_yaml(str(source.path))}}}{origin}"
     yield 'data_version: "1"  # change it whenever the data changes'
     yield ""
-    yield from _unit(unit)
+    yield from _unit(unit, chosen=decisions.unit is not None)
     yield ""
     yield "tables:"
     ways = ways_to_unit(description, unit) if unit else {}
@@ -82,20 +96,33 @@ def _lines(
     for name, there in description.tables.items():
         yield f"  {quote_yaml(name)}:"
         if unit is not None and name in held:
-            yield from _holding(name, there, unit, held[name], suggestions)
+            most = _most_rows(name, unit, suggestions, decisions)
+            yield from _holding(there, unit, held[name], most)
+        elif name in decisions.public:
+            yield "    public: true"
         else:
-            yield from _belonging(name, there, unit, ways.get(name, []), suggestions)
+            most = "" if unit is None else _most_rows(name, unit, suggestions, decisions)
+            yield from _belonging(name, there, unit, ways.get(name, []), most)
         yield from _columns(name, there, unit, held.get(name, ()), ways.get(name, []), suggestions)
         yield ""
+    yield from _budgets(decisions.epsilon)
+
+
+def _budgets(epsilon: Fraction | None) -> Iterator[str]:
+    """Accounts and a role; ten questions fit into a session, and two sessions into the data set."""
+    one = epsilon or Fraction(1, 20)
+    dataset, session, query = (f"{float(one * times):.9g}" for times in (20, 10, 1))
     yield "accounts:"
-    yield "  dataset: {epsilon: 1, delta: 1e-6}  # FILL IN: what all analysts may learn together"
+    yield f"  dataset: {{epsilon: {dataset}, delta: 1e-6}}  # FILL IN: what all analysts may learn together"
     yield ""
     yield "roles:"
     yield "  analyst:"
-    yield "    session: {epsilon: 0.5}  # FILL IN: what one session may spend"
+    yield f"    session: {{epsilon: {session}}}  # FILL IN: what one session may spend"
+    if epsilon is not None:
+        yield f"    query: {{epsilon: {query}}}"
 
 
-def _unit(unit: GuessedUnit | None) -> Iterator[str]:
+def _unit(unit: GuessedUnit | None, *, chosen: bool) -> Iterator[str]:
     yield "units:"
     if unit is None:
         yield "  # FILL IN: who is protected, for example"
@@ -103,20 +130,23 @@ def _unit(unit: GuessedUnit | None) -> Iterator[str]:
         yield "  # customer: {table: customers, key: customer_id}    (a table with a row for each)"
         yield "  # visit: {table: visits, key: row}    (each row by itself)"
         return
-    key = ", ".join(quote_yaml(name) for name in unit.key)
-    if unit.table is None:
+    key = f"[{', '.join(quote_yaml(name) for name in unit.key)}]" if unit.key else "row"
+    if chosen:
+        yield "  # chosen when this was drafted"
+    elif not unit.is_person:
+        yield "  # a guess: no name of people was found. FILL IN who is protected"
+    elif unit.table is None:
         yield "  # a guess from names: rows with the same key are about the same person; FILL IN another"
         yield "  # column if someone else is protected"
-        yield f"  {quote_yaml(unit.name)}: {{key: [{key}]}}"
-        return
-    yield "  # a guess from names and keys; FILL IN another table if someone else is protected"
-    yield f"  {quote_yaml(unit.name)}: {{table: {quote_yaml(unit.table)}, key: [{key}]}}"
+    else:
+        yield "  # a guess from names and keys; FILL IN another table if someone else is protected"
+    table = "" if unit.table is None else f"table: {quote_yaml(unit.table)}, "
+    yield f"  {quote_yaml(unit.name)}: {{{table}key: {key}}}"
 
 
 def _holding(
-    name: str, there: TableDescription, unit: GuessedUnit, columns: tuple[str, ...],
-    suggestions: Suggestions,
-) -> Iterator[str]:  # fmt: skip
+    there: TableDescription, unit: GuessedUnit, columns: tuple[str, ...], most: str
+) -> Iterator[str]:
     """A table that holds the key of a unit without a table."""
     yield f"    unit: {quote_yaml(unit.name)}"
     if columns != unit.key:
@@ -124,10 +154,12 @@ def _holding(
     if key := unique_key(there):
         yield f"    key: [{', '.join(map(quote_yaml, key))}]"
     if not key or not set(key) <= set(columns):
-        yield _most_rows(name, unit, suggestions)
+        yield most
 
 
-def _most_rows(name: str, unit: GuessedUnit, suggestions: Suggestions) -> str:
+def _most_rows(name: str, unit: GuessedUnit, suggestions: Suggestions, decisions: Decisions) -> str:
+    if name in decisions.rows:
+        return f"    max_rows_per_unit: {decisions.rows[name]}"
     most = suggestions.rows.get(name)
     about = f"most rows of one {quote_yaml(unit.name)} that count"
     if most is None:
@@ -136,9 +168,8 @@ def _most_rows(name: str, unit: GuessedUnit, suggestions: Suggestions) -> str:
 
 
 def _belonging(
-    name: str, there: TableDescription, unit: GuessedUnit | None, ways: list[ForeignKey],
-    suggestions: Suggestions,
-) -> Iterator[str]:  # fmt: skip
+    name: str, there: TableDescription, unit: GuessedUnit | None, ways: list[ForeignKey], most: str
+) -> Iterator[str]:
     """The lines that say which unit the rows of a table belong to."""
     if unit is not None and name == unit.table:
         yield f"    unit: {quote_yaml(unit.name)}"
@@ -156,7 +187,7 @@ def _belonging(
     for other in ways[1:]:
         yield f"      # or, if this says whose row it is: {_link(other)}"
     if not key or not set(key) <= set(ways[0].columns):
-        yield _most_rows(name, unit, suggestions)
+        yield most
 
 
 def _public_guess(name: str, there: TableDescription, unit: GuessedUnit | None) -> str:

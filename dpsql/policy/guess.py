@@ -17,10 +17,13 @@ from dpsql.policy.source import SourceDescription, TableDescription, keeps_apart
 from dpsql.policy.types import Kind
 
 _PEOPLE = (
-    "account", "author", "borrower", "buyer", "citizen", "client", "customer", "donor", "driver",
-    "employee", "guest", "household", "learner", "member", "owner", "participant", "passenger",
-    "patient", "person", "people", "player", "pupil", "respondent", "reviewer", "student",
-    "subscriber", "user", "visitor", "voter", "worker",
+    "account", "applicant", "author", "borrower", "buyer", "caller", "candidate", "child", "citizen",
+    "client", "consumer", "customer", "cyclist", "donor", "driver", "employee", "guest", "household",
+    "instructor", "learner", "listener", "member", "owner", "participant", "passenger", "patient",
+    "person", "people", "physician", "pilot", "player", "pupil", "recipient", "resident",
+    "respondent", "reviewer", "rider", "seller", "sender", "shopper", "student", "subject",
+    "subscriber", "teacher", "tenant", "traveler", "traveller", "user", "viewer", "visitor", "voter",
+    "worker",
 )  # fmt: skip
 _PERSON = re.compile(
     rf"(?P<alone>{'|'.join(_PEOPLE)})|(.*_)?(?P<word>{'|'.join(_PEOPLE)})"
@@ -36,6 +39,12 @@ class GuessedUnit:
     name: str
     table: str | None
     key: tuple[str, ...]
+    """Empty: each row of the table is a unit by itself."""
+
+    @property
+    def is_person(self) -> bool:
+        """Whether the name, or that of the table, is a word for people."""
+        return any(word in f"{self.name} {self.table or ''}".lower() for word in _PEOPLE)
 
 
 def singular(table: str) -> str:
@@ -85,6 +94,27 @@ def _told_by_a_column(source: SourceDescription) -> GuessedUnit | None:
     words = Counter(word for word, _ in found.elements())
     (word, column), _ = max(found.items(), key=lambda pair: (words[pair[0][0]], pair[1]))
     return GuessedUnit(word, None, (column,))
+
+
+def possible_units(
+    source: SourceDescription, repeated: frozenset[tuple[str, str]] = frozenset()
+) -> tuple[GuessedUnit, ...]:
+    """Every unit that names suggest, the most likely one first, and each row of each table."""
+    found = [guess_unit(source, repeated)]
+    for table, there in source.tables.items():
+        found += [
+            GuessedUnit(word, None, (column,))
+            for column, held in there.columns.items()
+            if (word := person_of(column, held))
+        ]
+        found += [
+            GuessedUnit(
+                singular(table), table if (table, column) not in repeated else None, (column,)
+            )
+            for column in likely_keys(table, there)
+        ]
+    found += [GuessedUnit(singular(table), table, ()) for table in source.tables]
+    return tuple(dict.fromkeys(unit for unit in found if unit is not None))
 
 
 def person_of(column: str, held: str) -> str | None:

@@ -1,0 +1,212 @@
+"""The questions of ``dpsql init --ask``, and the error of three sample questions under a draft.
+
+The errors follow from the draft alone: no row is read to predict them.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+from dpsql.cli import terminal
+from dpsql.cli.exits import Usage
+from dpsql.cli.numbers import digits, group_thousands
+from dpsql.diagnostics.quote import quote
+from dpsql.diagnostics.refusal import PolicyError, Refused
+from dpsql.policy.draft import Decisions, Suggestions
+from dpsql.policy.guess import GuessedUnit, guess_holders, unique_key, ways_to_unit
+from dpsql.policy.model import Column, Policy, Table
+from dpsql.policy.source import SourceDescription
+from dpsql.policy.types import Kind
+from dpsql.service import Service
+
+T = TypeVar("T")
+MOST = 9
+"""The most units that are offered."""
+MOST_EPSILON = 50_000_000
+"""The most that one question may cost, so that twenty fit into a data set."""
+
+
+def ask_unit(units: Sequence[GuessedUnit]) -> GuessedUnit | None:
+    """Ask who is protected. The first unit is the guess."""
+    if not units:
+        return None
+    _print("Who is protected? All answers together tell little about any one of these:")
+    offered = units[:MOST]
+    for number, unit in enumerate(offered, 1):
+        _print(f"  {number}. {describe_unit(unit)}")
+
+    def read(text: str) -> GuessedUnit | None:
+        known = text.isdecimal() and 1 <= int(text) <= len(offered)
+        return offered[int(text) - 1] if known else None
+
+    return _ask("Type a number (Enter for 1)", "1", read, f"type 1 to {len(offered)}")
+
+
+def describe_unit(unit: GuessedUnit) -> str:
+    """A unit in words.
+
+    >>> describe_unit(GuessedUnit("rider", None, ("rider_id",)))
+    'a rider: all rows with the same rider_id'
+    >>> describe_unit(GuessedUnit("visit", "visits", ()))
+    'each row of visits by itself'
+    """
+    key = ", ".join(unit.key)
+    if not unit.key:
+        return f"each row of {unit.table} by itself"
+    if unit.table is None:
+        return f"a {unit.name}: all rows with the same {key}"
+    return f"a {unit.name}: a row of {unit.table} ({key}), and all rows that lead to it"
+
+
+def ask_rows(
+    description: SourceDescription, unit: GuessedUnit, found: Suggestions | None
+) -> dict[str, int]:
+    """Ask how many rows of one unit count, for each table where a unit may have several.
+
+    Numbers that were read from the data, and are kept, are left out.
+    """
+    held, ways = guess_holders(description, unit), ways_to_unit(description, unit)
+    rows = {}
+    for name, there in description.tables.items():
+        leading = held.get(name) or (ways[name][0].columns if name in ways else None)
+        key = unique_key(there)
+        if leading is None or name == unit.table or (key and set(key) <= set(leading)):
+            continue
+        read = None if found is None else found.rows.get(name)
+        offer = "" if read is None else f" (Enter for {read}, read from the data)"
+        answer = _ask(
+            f"How many rows of {name} may one {unit.name} have? If one has more, they count less; a larger"
+            f" number makes answers noisier{offer}",
+            "" if read is None else str(read), _whole, "type a whole number from 1",
+        )  # fmt: skip
+        if answer != read:  # the draft marks what was read
+            rows[name] = answer
+    return rows
+
+
+def ask_public(description: SourceDescription, unit: GuessedUnit) -> frozenset[str]:
+    """Ask which of the tables that lead to no unit are public."""
+    led = {*guess_holders(description, unit), *ways_to_unit(description, unit), unit.table}
+    return frozenset(
+        name
+        for name in description.tables
+        if name not in led
+        and _ask(
+            f"Is {name} public: is nothing in it about a {unit.name}? It is then answered exactly (yes or no;"
+            " Enter for no)", "no", {"yes": True, "no": False}.get, "type yes or no",
+        )
+    )  # fmt: skip
+
+
+def ask_epsilon(decisions: Decisions, draft: Callable[[Decisions], str]) -> Decisions:
+    """Show the error of sample questions, and ask what one may cost, until the owner agrees.
+
+    ``draft`` makes a text whose data has an absolute path. If something is left to fill in, no
+    error can be shown.
+    """
+    decisions = replace(decisions, epsilon=Fraction(1, 20))
+    while True:
+        try:
+            _show_errors(draft(decisions))
+        except PolicyError as error:
+            _print(
+                f"Errors can be shown once the draft is complete: {quote(error.problems[0], 200)}"
+            )
+            return decisions
+        answer = _ask(
+            "Type another epsilon for one question: twice as much halves the errors, and tells twice as much"
+            " (Enter keeps it)", "keep", _epsilon, "type a number above 0, such as 0.1",
+        )  # fmt: skip
+        if answer == 0:
+            return decisions
+        decisions = replace(decisions, epsilon=answer)
+
+
+def _show_errors(text: str) -> None:
+    """Print how far the answers to sample questions may be off, under a draft."""
+    with tempfile.TemporaryDirectory(prefix="dpsql-") as folder:
+        path = Path(folder) / "policy.yaml"
+        path.write_text(text, encoding="utf-8")
+        with Service.open(path) as service:
+            session = service.session()
+            policy = service.policy
+            made = terminal.empty_table(("question", "error, 19 times in 20 within"), (1,))
+            for sql in sample_questions(policy):
+                try:
+                    part, *_ = session.prepare(sql).parts
+                except Refused as refused:
+                    made.add_row(terminal.plain(sql), terminal.plain(f"refused ({refused.code})"))
+                    continue
+                width = max(item.half_width for item in part.noised)
+                made.add_row(terminal.plain(sql), f"± {group_thousands(width, digits([width], 2))}")
+            epsilon = next(iter(policy.roles.values())).query.epsilon
+    _print(f"At epsilon {float(epsilon):g} for one question:")
+    terminal.show(made)
+
+
+def sample_questions(policy: Policy) -> tuple[str, ...]:
+    """At most three questions that such data is asked: a number of rows, a sum, and groups."""
+    private = [t for t in policy.tables.values() if not t.public]
+    private.sort(key=lambda table: table.max_rows_per_unit == 1)
+    found = [f"SELECT COUNT(*) AS n FROM {_name(t.name)}" for t in private[:1]]
+    for wanted, asked in (
+        (_is_summed, "SELECT SUM({c}) AS total FROM {t}"),
+        (_is_grouped, "SELECT {c}, COUNT(*) AS n FROM {t} GROUP BY {c}"),
+    ):
+        places = [(t, c) for t in private for c in t.columns.values() if wanted(t, c)]
+        found += [asked.format(t=_name(t.name), c=_name(c.name)) for t, c in places[:1]]
+    return tuple(found)
+
+
+def _is_summed(table: Table, column: Column) -> bool:
+    key = {*table.unit_columns, *table.key}
+    return column.kind.numeric and column.range is not None and column.name not in key
+
+
+def _is_grouped(_: Table, column: Column) -> bool:
+    listed = column.values is not None or column.values_from is not None
+    return (listed or column.kind is Kind.BOOLEAN) and not column.identifier
+
+
+def _name(name: str) -> str:
+    plain = name.isidentifier() and name.islower() and name.isascii()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() and 1 <= int(text[:12]) <= 10**9 else None
+
+
+def _epsilon(text: str) -> Fraction | None:
+    """The number that was typed; 0 to keep the present one."""
+    if text == "keep":
+        return Fraction(0)
+    try:
+        found = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None
+    return found if 0 < found <= MOST_EPSILON else None
+
+
+def _ask(prompt: str, default: str, read: Callable[[str], T | None], wrong: str) -> T:
+    """Ask until ``read`` understands the answer; an empty one stands for ``default``."""
+    while True:
+        sys.stdout.write(f"{prompt}: ")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            raise Usage("the input ended before all questions were answered; nothing was written")
+        found = read(line.strip().lower() or default)
+        if found is not None:
+            return found
+        _print(f"  That was not understood: {wrong}.")
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
