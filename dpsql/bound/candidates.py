@@ -20,7 +20,7 @@ from dpsql.bound.norm_clip import least_norm
 from dpsql.bound.sensitivity import has_cap, is_of_units
 from dpsql.catalog.statistic import Statistic, Total, Units
 from dpsql.plan.nodes import Measurement
-from dpsql.plan.steady import steady
+from dpsql.plan.steady import is_computed, steady
 from dpsql.plan.unit_groups import in_one_group
 
 
@@ -60,10 +60,14 @@ def _with_found(measurement: Measurement, most_groups: int, found: Fraction) -> 
 
 
 def _declared(measurement: Measurement, most_groups: int, ranked: int | None) -> Iterator[Bounding]:
-    """The strategies that keep a unit within the limits of the policy, or of the query."""
+    """The strategies that keep a unit within the limits of the policy, or of the query.
+
+    That a unit has one row of a computed table, or that a row meets one row of it, was verified in
+    another reading. So the statement caps what a unit adds there too.
+    """
     privacy, cells, terms = measurement.privacy, measurement.cells, measurement.terms
     count = None if cells is None else cells.count
-    if privacy.max_rows == 1:
+    if privacy.max_rows == 1 and not (privacy.key and is_computed(measurement.input)):
         yield OneRow()
         return
     fewer = None if terms is None else terms.rows

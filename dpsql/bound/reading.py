@@ -134,8 +134,13 @@ def _single(join: Join, side: Relation, shelf: PreparedCopies) -> bool:
 
 
 def _keys(relation: Relation, shelf: PreparedCopies) -> list[set[int]]:
-    """Sets of columns that are unique; for private tables this was verified, not only declared."""
+    """Sets of columns that are unique; for private tables this was verified, not only declared.
+
+    What was verified of a computed table may be otherwise in the statement's own reading.
+    """
     match relation:
+        case Scan(table=table) if table.computed:
+            return []
         case Scan(table=table, fields=fields):
             own = {f.name: f.number for f in fields}
             if table.public:

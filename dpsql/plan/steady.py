@@ -26,11 +26,16 @@ _OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 """Window functions that give equal rows the same number."""
 
 
+def is_computed(relation: Relation) -> bool:
+    """Whether the relation reads a view of the source that makes a row from several rows."""
+    return any(isinstance(part, Scan) and part.table.computed for part in walk_relations(relation))
+
+
 def steady(relation: Relation) -> bool:
     """Whether rows do not depend on the order in which an engine reads them."""
+    if is_computed(relation):
+        return False
     for part in walk_relations(relation):
-        if isinstance(part, Scan) and part.table.computed:
-            return False
         if isinstance(part, Windowed) and not all(map(_window, part.windows)):
             return False
         if isinstance(part, Aggregate) and not all(map(_aggregated, part.calls)):

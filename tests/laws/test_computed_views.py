@@ -169,3 +169,80 @@ def test_a_table_whose_path_leads_over_a_view_is_no_steadier_than_the_view(place
     assert days.computed
     assert not service.policy.tables["people"].computed
     assert against_source._is_computed(people, description)
+
+
+FEW = POLICY.replace("max_rows_per_unit: 4", "max_rows_per_unit: 1")
+"""Of which one reading may find no more than one row of each unit, and the next one many."""
+MUCH = f"{VIEW} HAVING sum(amount) > 1.7"
+LISTED = """
+  prices:
+    public: true
+    columns: {id: {type: bigint}, price: {type: double, range: [0, 10]}}
+"""
+ONCE = (
+    "SELECT COUNT(*) FROM days",
+    "SELECT part, COUNT(*), SUM(total) FROM days GROUP BY part",
+    "SELECT day, COUNT(*) FROM days GROUP BY day",
+    "SELECT CAST(total AS VARCHAR) AS t, COUNT(*) FROM days GROUP BY 1",
+    "SELECT COUNT(DISTINCT day), MEDIAN(day) FROM days",
+    "SELECT COUNT(*) FROM people JOIN prices USING (id)",
+)
+
+
+def _few(folder: Path) -> Path:
+    """A policy with a view of one row for each unit, and a public view of one row for each value."""
+    place = folder / "few"
+    place.mkdir()
+    with duckdb.connect(str(place / "data.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT i AS id FROM range(1, 1000) r(i)")
+        connection.execute(
+            "CREATE TABLE raw AS SELECT i AS id, 0 AS day, 9.0 AS amount FROM range(30) r(i)"
+        )
+        connection.execute(f"CREATE VIEW days AS {MUCH}")
+        connection.execute(
+            "CREATE VIEW prices AS SELECT id, sum(amount) AS price FROM raw GROUP BY id, day"
+        )
+    (place / "policy.yaml").write_text(FEW.replace("accounts:", f"{LISTED[1:]}accounts:"))
+    return place
+
+
+def _later(tables: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """What a later reading finds: 80 rows of one unit, and 80 public rows with one value."""
+    there = f"SELECT id, day, {PARTS} AS part, amount AS total, amount AS price FROM"
+    ordinary = "SELECT 1 + i AS id, 0 AS day, 9.0 AS amount FROM range(30) r(i)"
+    tables.execute(f"CREATE OR REPLACE TABLE few AS {there} ({ordinary})")
+    tables.execute(
+        f"CREATE OR REPLACE TABLE many AS {there} ({ordinary} UNION ALL {VICTIM.format(9)})"
+    )
+    yield from ("few", "many")
+
+
+def once(place: Path, tables: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """Every claim that is broken where a later reading finds more rows than were verified."""
+    few, many = _later(tables)
+    for sql in ONCE:
+        for part in ways(place, sql):
+            text = text_of(part)
+            (there,) = exact(tables, [replace(way(part), sql=_in(text, many))])
+            if "prices" in sql:
+                tables.execute("CREATE OR REPLACE TABLE persons AS FROM people WHERE id <> 999")
+                less = _in(text, many).replace('"people" AS', "persons AS")
+            else:
+                less = _in(text, few)
+            (without,) = exact(tables, [replace(way(part), sql=less)])
+            yield from _said(part, there, without)
+
+
+def _in(text: str, table: str) -> str:
+    return text.replace('"days" AS', f"{table} AS").replace('"prices" AS', f"{table} AS")
+
+
+def test_one_row_of_a_unit_is_enforced_where_another_reading_may_find_more(
+    tmp_path: Path, tables: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = _few(tmp_path)
+    assert list(once(place, tables)) == []
+    monkeypatch.setattr(against_source, "_is_computed", lambda *_: False)  # the planted fault
+    found = list(once(place, tables))
+    assert all("one row per unit" in said for said in found)
+    assert len(found) >= len(ONCE)
