@@ -18,6 +18,7 @@ from dpsql.cli.exits import Usage
 from dpsql.cli.numbers import digits, group_thousands
 from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import PolicyError, Refused
+from dpsql.ledger.query_cap import cap_of
 from dpsql.policy.draft import Decisions, Suggestions
 from dpsql.policy.guess import GuessedUnit, guess_holders, unique_key, ways_to_unit
 from dpsql.policy.model import Column, Policy, Table
@@ -145,8 +146,8 @@ def _show_errors(text: str) -> None:
                     continue
                 width = max(item.half_width for item in part.noised)
                 made.add_row(terminal.plain(sql), f"± {group_thousands(width, digits([width], 2))}")
-            epsilon = next(iter(policy.roles.values())).query.epsilon
-    _print(f"At epsilon {float(epsilon):g} for one question:")
+            cap = cap_of(next(iter(policy.roles.values())))
+    _print(f"At epsilon {float(cap.label):g} for one question:")
     terminal.show(made)
 
 
