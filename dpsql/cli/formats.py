@@ -7,7 +7,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dpsql.service import Reply, plain
-from dpsql.service.session import with_interval_columns
+from dpsql.service.reply import with_interval_columns
 
 
 def encode_reply(reply: Reply, form: str, *, intervals: bool) -> bytes:

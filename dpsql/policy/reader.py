@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from dpsql.policy import keys
+from dpsql.policy import key_shapes
 from dpsql.policy.document import Entries, Items, Node, Word
 from dpsql.policy.fit import describe_shape, fit
 from dpsql.policy.problems import Place, Problems, instead, nearest
@@ -27,7 +27,9 @@ class Reader:
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
 
-    def record(self, shape: keys.Record, node: Node, at: Place, names: tuple[str, ...]) -> Section:
+    def record(
+        self, shape: key_shapes.Record, node: Node, at: Place, names: tuple[str, ...]
+    ) -> Section:
         """``node`` as a record of that shape; ``names`` are the names of the records around it."""
         label = shape.label.format(*names)
         if not isinstance(node, Entries):
@@ -50,36 +52,36 @@ class Reader:
             if key.required and key.name not in given.keys() | spoilt:
                 spoilt.add(key.name)
                 self._problems.add(at, f"{label} lacks `{key.name}: ..` ({key.about})")
-            if key.name in spoilt and isinstance(key.shape, keys.Record):
+            if key.name in spoilt and isinstance(key.shape, key_shapes.Record):
                 given[key.name] = lost(key.shape, at, names)
         return Section(at, label, given, places, frozenset(spoilt))
 
-    def _unknown(self, shape: keys.Record, word: Word, label: str) -> set[str]:
+    def _unknown(self, shape: key_shapes.Record, word: Word, label: str) -> set[str]:
         names = [key.name for key in shape.keys]
         hint = instead(word.text, names, "keys here")
         self._problems.add(word.place, f'unknown key "{word.text}" in {label}; {hint}')
         return {guess} if (guess := nearest(word.text, names)) else set()
 
     def _value(
-        self, shape: keys.Shape, node: Node, key: Word, label: str, names: tuple[str, ...]
+        self, shape: key_shapes.Shape, node: Node, key: Word, label: str, names: tuple[str, ...]
     ) -> object:
         where = f'"{key.text}" in {label}'
         match shape:
-            case keys.Record():
+            case key_shapes.Record():
                 return self.record(shape, node, key.place, names)
-            case keys.Named():
+            case key_shapes.Named():
                 return self._named(shape, node, where, names)
-            case keys.Listed():
+            case key_shapes.Listed():
                 return self._listed(shape, node, where, names)
-            case keys.Names():
+            case key_shapes.Names():
                 return self._names(shape, node, where)
-            case keys.Values():
+            case key_shapes.Values():
                 return self._values(shape, node, where)
             case _:
                 return self._scalar(shape, node, where)
 
     def _named(
-        self, shape: keys.Named, node: Node, where: str, names: tuple[str, ...]
+        self, shape: key_shapes.Named, node: Node, where: str, names: tuple[str, ...]
     ) -> dict[str, Section | Word]:
         if not isinstance(node, Entries) or not node.entries:
             raise self._wrong(node, where, f"write {shape.word} by name")
@@ -93,7 +95,7 @@ class Reader:
                     f'"{word.text}" and "{other}" in {where} differ only by case; rename one',
                 )
             inner = (*names, word.text)
-            if isinstance(shape.item, keys.Text):
+            if isinstance(shape.item, key_shapes.Text):
                 found[word.text] = replace(word, text="")
                 with contextlib.suppress(Spoilt):
                     found[word.text] = self._word(value, f'"{word.text}" in {where}', "write text")
@@ -105,7 +107,7 @@ class Reader:
         return found
 
     def _listed(
-        self, shape: keys.Listed, node: Node, where: str, names: tuple[str, ...]
+        self, shape: key_shapes.Listed, node: Node, where: str, names: tuple[str, ...]
     ) -> list[Section]:
         if not isinstance(node, Items) or not node.items:
             example = ", ".join(f"{key.name}: .." for key in shape.item.keys if key.required)
@@ -122,7 +124,7 @@ class Reader:
             raise Spoilt
         return found
 
-    def _names(self, shape: keys.Names, node: Node, where: str) -> tuple[str, ...]:
+    def _names(self, shape: key_shapes.Names, node: Node, where: str) -> tuple[str, ...]:
         if shape.bare and isinstance(node, Word) and node.text == shape.bare:
             return ()
         if shape.single and isinstance(node, Word):
@@ -133,7 +135,9 @@ class Reader:
         found: list[str] = []
         return tuple(self._every(node, lambda item: self._listed_name(shape, item, where, found)))
 
-    def _listed_name(self, shape: keys.Names, item: Node, where: str, found: list[str]) -> str:
+    def _listed_name(
+        self, shape: key_shapes.Names, item: Node, where: str, found: list[str]
+    ) -> str:
         """A name that is not in ``found`` yet; it is added there."""
         name = self._name(item, where)
         if shape.words and name not in shape.words:
@@ -143,7 +147,7 @@ class Reader:
         found.append(name)
         return name
 
-    def _values(self, shape: keys.Values, node: Node, where: str) -> tuple[Word, ...]:
+    def _values(self, shape: key_shapes.Values, node: Node, where: str) -> tuple[Word, ...]:
         exact = shape.length is not None
         write = "write [least, greatest]" if exact else "write a list such as [a, b]"
         if not isinstance(node, Items) or not node.items:
@@ -152,8 +156,8 @@ class Reader:
             raise self._spoilt(node.place, f"{where} has {len(node.items)} values; {write}")
         return tuple(self._every(node, lambda item: self._word(item, where, "write plain values")))
 
-    def _scalar(self, shape: keys.Shape, node: Node, where: str) -> object:
-        if isinstance(shape, keys.Name):
+    def _scalar(self, shape: key_shapes.Shape, node: Node, where: str) -> object:
+        if isinstance(shape, key_shapes.Name):
             return self._name(node, where)
         word = self._word(node, where, f"write {describe_shape(shape)}")
         try:

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 
-from dpsql.policy import keys
+from dpsql.policy import key_shapes, keys
 from dpsql.policy.scalars import DECIMAL, NUMBER, WHOLE
 from dpsql.policy.types import POLICY_TYPES
 
@@ -26,22 +26,22 @@ def schema() -> dict[str, object]:
     }
 
 
-def _schema(shape: keys.Shape) -> dict[str, object]:
+def _schema(shape: key_shapes.Shape) -> dict[str, object]:
     match shape:
-        case keys.Record():
+        case key_shapes.Record():
             return _record(shape)
-        case keys.Named():
+        case key_shapes.Named():
             return {
                 "type": "object",
                 "minProperties": 1,
                 "propertyNames": {"pattern": r"\S"},
                 "additionalProperties": _schema(shape.item),
             }
-        case keys.Listed():
+        case key_shapes.Listed():
             return {"type": "array", "minItems": 1, "items": _schema(shape.item)}
-        case keys.Names():
+        case key_shapes.Names():
             return _names(shape)
-        case keys.Values():
+        case key_shapes.Values():
             plain = {"type": ["string", "number", "boolean"]}
             exact = {"maxItems": shape.length} if shape.length else {}
             return {"type": "array", "minItems": shape.length or 1, **exact, "items": plain}
@@ -49,7 +49,7 @@ def _schema(shape: keys.Shape) -> dict[str, object]:
             return _scalar(shape)
 
 
-def _record(shape: keys.Record) -> dict[str, object]:
+def _record(shape: key_shapes.Record) -> dict[str, object]:
     required = [key.name for key in shape.keys if key.required]
     return {
         "type": "object",
@@ -61,37 +61,37 @@ def _record(shape: keys.Record) -> dict[str, object]:
     }
 
 
-def _names(shape: keys.Names) -> dict[str, object]:
+def _names(shape: key_shapes.Names) -> dict[str, object]:
     item: dict[str, object] = {"enum": list(shape.words)} if shape.words else dict(_NAME)
     several = {"type": "array", "minItems": 1, "uniqueItems": True, "items": item}
     return {"anyOf": [item, several]} if shape.single else several
 
 
-def _scalar(shape: keys.Shape) -> dict[str, object]:
+def _scalar(shape: key_shapes.Shape) -> dict[str, object]:
     match shape:
-        case keys.Choice():
+        case key_shapes.Choice():
             return {"enum": list(shape.words)}
-        case keys.ColumnType():
+        case key_shapes.ColumnType():
             return {"anyOf": [{"enum": list(POLICY_TYPES)}, {"pattern": f"^{DECIMAL}$"}]}
-        case keys.Flag():
+        case key_shapes.Flag():
             return {"enum": [True, False, "true", "false"]}
-        case keys.Whole():
+        case key_shapes.Whole():
             digits = {"type": ["integer", "string"], "pattern": f"^({WHOLE})$"}
             return {**digits, "minimum": shape.low, "maximum": shape.high}
-        case keys.Number():
+        case key_shapes.Number():
             low = "exclusiveMinimum" if shape.open_low else "minimum"
             high = "exclusiveMaximum" if shape.open_high else "maximum"
             digits = {"type": ["number", "string"], "pattern": f"^({NUMBER})$"}
             return {**digits, low: int(shape.low), high: int(shape.high)}
-        case keys.Text() if shape.pattern:
+        case key_shapes.Text() if shape.pattern:
             return {"type": "string", "pattern": f"^({shape.pattern})$"}
-        case keys.Text():
+        case key_shapes.Text():
             return {"type": ["string", "number", "boolean"], "pattern": r"\S"}
         case _:
             return dict(_NAME)
 
 
-def _about(key: keys.Key) -> str:
+def _about(key: key_shapes.Key) -> str:
     return f"{key.about} (default: {key.default})" if key.default else key.about
 
 
@@ -105,44 +105,44 @@ def markdown() -> str:
     return "\n".join([*head, *rows])
 
 
-def _walk(record: keys.Record, above: str) -> Iterator[tuple[str, keys.Key]]:
+def _walk(record: key_shapes.Record, above: str) -> Iterator[tuple[str, key_shapes.Key]]:
     for key in record.keys:
         path = above + key.name
         yield path, key
         match key.shape:
-            case keys.Record() as inner:
+            case key_shapes.Record() as inner:
                 yield from _walk(inner, f"{path}.")
-            case keys.Named(item=keys.Record() as inner, word=word):
+            case key_shapes.Named(item=key_shapes.Record() as inner, word=word):
                 yield from _walk(inner, f"{path}.<{word.removesuffix('s')}>.")
-            case keys.Listed() as listed:
+            case key_shapes.Listed() as listed:
                 yield from _walk(listed.item, f"{path}[].")
             case _:
                 pass
 
 
-def _default(key: keys.Key) -> str:
+def _default(key: key_shapes.Key) -> str:
     return "required" if key.required else key.default
 
 
-def _holds(shape: keys.Shape) -> str:
+def _holds(shape: key_shapes.Shape) -> str:
     match shape:
-        case keys.Choice():
+        case key_shapes.Choice():
             return ", ".join(f"`{word}`" for word in shape.words)
-        case keys.Names() if shape.words:
+        case key_shapes.Names() if shape.words:
             return f"list of {', '.join(f'`{word}`' for word in shape.words)}"
-        case keys.Names():
+        case key_shapes.Names():
             return "name or list of names" if shape.single else "list of names"
-        case keys.Values():
+        case key_shapes.Values():
             return f"list of {shape.length} values" if shape.length else "list of values"
-        case keys.Number():
+        case key_shapes.Number():
             return _interval(shape)
-        case keys.Whole():
+        case key_shapes.Whole():
             return f"whole number from {shape.low}"
-        case keys.Record():
+        case key_shapes.Record():
             return "keys below"
-        case keys.Listed():
+        case key_shapes.Listed():
             return "list of keys below"
-        case keys.Named():
+        case key_shapes.Named():
             return f"{shape.word} by name"
         case _:
             return {"Text": "text", "ColumnType": "type", "Flag": "`true` or `false`"}.get(
@@ -150,7 +150,7 @@ def _holds(shape: keys.Shape) -> str:
             )
 
 
-def _interval(shape: keys.Number) -> str:
+def _interval(shape: key_shapes.Number) -> str:
     low = "above" if shape.open_low else "from"
     high = "below" if shape.open_high else "to"
     return f"number {low} {shape.low} {high} {shape.high}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from dpsql.policy import keys
+from dpsql.policy import key_shapes
 from dpsql.policy.document import Word
 from dpsql.policy.problems import Place
 
@@ -62,12 +62,12 @@ class Section:
         return self.get(key, Section) or Section(self.place, label)
 
 
-def lost(shape: keys.Record, at: Place, names: tuple[str, ...]) -> Section:
+def lost(shape: key_shapes.Record, at: Place, names: tuple[str, ...]) -> Section:
     """A record of which nothing is known; its absence was reported."""
     spoilt = frozenset(key.name for key in shape.keys)
     given = {
         key.name: lost(key.shape, at, names)
         for key in shape.keys
-        if isinstance(key.shape, keys.Record)
+        if isinstance(key.shape, key_shapes.Record)
     }
     return Section(at, shape.label.format(*names), given, spoilt=spoilt)

@@ -235,8 +235,7 @@ class RoleSession:
         """Answer a query. This is the step in which it is charged."""
         self._renewed()
         ask = replace(ask, query=self._here(ask.query))
-        known = self._at_hand(ask)
-        if known is not None:
+        if (known := self._at_hand(ask)) is not None:
             notice = remaining.describe_recall(self._left()) if known.notice and ask.notices else ""
             return with_notice(known, notice)
         query = ask.query

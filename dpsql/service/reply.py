@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 
@@ -79,3 +79,17 @@ def made(tag: str, columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[
     ]
     table = pa.Table.from_arrays(arrays, names=[f"o{i}" for i in range(len(columns))])
     return Reply(tag, tuple(OutputColumn(n, k) for n, k in columns), table)
+
+
+def with_interval_columns(reply: Reply) -> Reply:
+    """The reply with ``<name>_low`` and ``<name>_high`` after each column that has an interval."""
+    columns, arrays = [], []
+    for i, column in enumerate(reply.columns):
+        columns.append(column)
+        arrays.append(reply.table.column(i))
+        if i in reply.intervals:
+            for word, end in zip(("low", "high"), reply.intervals[i], strict=True):
+                columns.append(OutputColumn(f"{column.name}_{word}", Kind.DOUBLE))
+                arrays.append(end)
+    table = pa.Table.from_arrays(arrays, names=[f"o{i}" for i in range(len(columns))])
+    return replace(reply, columns=tuple(columns), table=table)

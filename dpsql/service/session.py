@@ -10,8 +10,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
-import pyarrow as pa
-
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.effort import limit_effort
 from dpsql.engines.duckdb.statements import list_statements
@@ -41,7 +39,6 @@ from dpsql.price.show import show
 from dpsql.privacy.cost import Cost
 from dpsql.release.finish import Finishing, finish
 from dpsql.release.nonnegative import nonnegative
-from dpsql.release.rows import OutputColumn
 from dpsql.reuse.match import AnswerSources
 from dpsql.reuse.rehearsal import Rehearsal, StatementPrice
 from dpsql.reuse.show import explain_sources
@@ -53,7 +50,7 @@ from dpsql.service.overview import overview_of, overview_rows
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.parts import ServiceParts
 from dpsql.service.remaining import estimates
-from dpsql.service.reply import Remaining, Reply, made
+from dpsql.service.reply import Remaining, Reply, made, with_interval_columns
 from dpsql.service.views import ViewShape
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parameters import builtins
@@ -388,17 +385,3 @@ def _in_rho(left: Remaining) -> str:
     if left.rho is None or left.left_rho is None:
         return ""
     return f", rho {float(left.left_rho):.6g} of {float(left.rho):.6g}"
-
-
-def with_interval_columns(reply: Reply) -> Reply:
-    """The reply with ``<name>_low`` and ``<name>_high`` after each column that has an interval."""
-    columns, arrays = [], []
-    for i, column in enumerate(reply.columns):
-        columns.append(column)
-        arrays.append(reply.table.column(i))
-        if i in reply.intervals:
-            for word, end in zip(("low", "high"), reply.intervals[i], strict=True):
-                columns.append(OutputColumn(f"{column.name}_{word}", Kind.DOUBLE))
-                arrays.append(end)
-    table = pa.Table.from_arrays(arrays, names=[f"o{i}" for i in range(len(columns))])
-    return replace(reply, columns=tuple(columns), table=table)

@@ -5,18 +5,18 @@ import runpy
 
 import pytest
 
-from dpsql.policy import keys, schema
+from dpsql.policy import key_shapes, keys, schema
 from dpsql.policy.schema import main
 from dpsql.policy.types import Kind
 
 
-def count(record: keys.Record) -> int:
+def count(record: key_shapes.Record) -> int:
     inner = 0
     for key in record.keys:
         match key.shape:
-            case keys.Record() as shape:
+            case key_shapes.Record() as shape:
                 inner += count(shape)
-            case keys.Named(item=keys.Record()) | keys.Listed() as shape:
+            case key_shapes.Named(item=key_shapes.Record()) | key_shapes.Listed() as shape:
                 inner += count(shape.item)
             case _:
                 pass
