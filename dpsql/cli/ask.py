@@ -20,7 +20,7 @@ from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import PolicyError, Refused
 from dpsql.ledger.query_cap import cap_of
 from dpsql.policy.draft import Decisions, Suggestions
-from dpsql.policy.guess import GuessedUnit, guess_holders, unique_key, ways_to_unit
+from dpsql.policy.guess import GuessedUnit, guess_holders, unique_key, unled_tables, ways_to_unit
 from dpsql.policy.model import Column, Policy, Table
 from dpsql.policy.source import SourceDescription
 from dpsql.policy.types import Kind
@@ -93,11 +93,11 @@ def ask_rows(
 
 def ask_public(description: SourceDescription, unit: GuessedUnit) -> frozenset[str]:
     """Ask which of the tables that lead to no unit are public."""
-    led = {*guess_holders(description, unit), *ways_to_unit(description, unit), unit.table}
+    may = unled_tables(description, unit)
     return frozenset(
         name
         for name in description.tables
-        if name not in led
+        if name in may
         and _ask(
             f"Is {name} public: is nothing in it about a {unit.name}? It is then answered exactly (yes or no;"
             " Enter for no)", "no", {"yes": True, "no": False}.get, "type yes or no",

@@ -19,7 +19,7 @@ from dpsql.diagnostics.quote import place, quote
 from dpsql.engines.duckdb import import_files, inspect
 from dpsql.policy.document import text_of
 from dpsql.policy.draft import IMPORTED, READ, Decisions, Suggestions, draft
-from dpsql.policy.guess import GuessedUnit, guess_unit, possible_units, unit_columns
+from dpsql.policy.guess import GuessedUnit, guess_unit, possible_units, unit_columns, unled_tables
 from dpsql.policy.merge import Merged, merge
 from dpsql.policy.model import DataSource
 from dpsql.policy.source import SourceDescription, policy_type
@@ -112,6 +112,7 @@ def _revealed(text: str) -> Iterator[str]:
     for word, said in (
         ("range: [", "range(s): that values lie near the ends, which are rounded outwards"),
         ("max_rows_per_unit:", "number(s) of rows: about how many somebody has"),
+        ("values_from:", "table(s) of values: that a column has no other values"),
         (
             "values: [",
             f"list(s) of values: that {inspect.FEWEST_UNITS} units or more have each of them",
@@ -162,6 +163,9 @@ def _read(
     return Suggestions(
         inspect.bounds(database, description), repeated, inspect.most_rows(database, held),
         inspect.find_values(database, description, held),
+        inspect.find_value_sources(
+            database, description, unled_tables(description, unit) if unit else ()
+        ),
     )  # fmt: skip
 
 

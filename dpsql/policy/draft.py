@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 
@@ -20,6 +20,7 @@ from dpsql.policy.guess import (
     person_of,
     singular,
     unique_key,
+    unled_tables,
     view_for_key,
     ways_to_unit,
 )
@@ -38,6 +39,8 @@ class Suggestions:
     repeated: frozenset[tuple[str, str]] = frozenset()
     rows: Mapping[str, int] = field(default_factory=dict)
     values: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    sources: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    """The table and its column that has all values of a column, if that table is public."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ def _lines(
     yield from _unit(unit, chosen=decisions.unit is not None)
     yield ""
     yield "tables:"
+    if unit is not None:
+        suggestions = _with_public_sources(description, unit, suggestions, decisions)
     ways = ways_to_unit(description, unit) if unit else {}
     held = guess_holders(description, unit) if unit else {}
     for name, there in description.tables.items():
@@ -106,6 +111,20 @@ def _lines(
         yield from _columns(name, there, unit, held.get(name, ()), ways.get(name, []), suggestions)
         yield ""
     yield from _budgets(decisions.epsilon)
+
+
+def _with_public_sources(
+    description: SourceDescription, unit: GuessedUnit, suggestions: Suggestions, decisions: Decisions
+) -> Suggestions:  # fmt: skip
+    """The suggestions without lists in tables that are not public, and without facts of public ones."""
+    may = decisions.public if decisions.unit is not None else unled_tables(description, unit)
+    kept = {column: place for column, place in suggestions.sources.items() if place[0] in may}
+    known = decisions.public
+    return replace(
+        suggestions, sources={c: p for c, p in kept.items() if all(map(_SIMPLE.fullmatch, p))},
+        ranges={c: r for c, r in suggestions.ranges.items() if c[0] not in known},
+        values={c: v for c, v in suggestions.values.items() if c[0] not in known},
+    )  # fmt: skip
 
 
 def _budgets(epsilon: Fraction | None) -> Iterator[str]:
@@ -224,7 +243,8 @@ def _columns(
         key = name in own or name in keys or name in links
         bounds = None if key else suggestions.ranges.get((table, name))
         values = listed_words(held) or (() if key else suggestions.values.get((table, name), ()))
-        yield _column(name, declared, held, bounds, values, nullable=nullable)
+        place = None if key else suggestions.sources.get((table, name))
+        yield _column(name, declared, held, bounds, values, place, nullable=nullable)
         if view := view_for_key(table, name, held):
             yield f"      #   {json.dumps(held)} cannot be a key of people; a view of the source can, in place of"
             yield f"      #   this table: {view}"
@@ -232,7 +252,7 @@ def _columns(
 
 def _column(
     name: str, declared: str, held: str, bounds: tuple[Scalar, Scalar] | None,
-    values: tuple[str, ...], *, nullable: bool,
+    values: tuple[str, ...], place: tuple[str, str] | None, *, nullable: bool,
 ) -> str:  # fmt: skip
     kind = kind_of(declared)
     entries = [f"type: {declared if '(' not in declared else quote_yaml(declared)}"]
@@ -240,6 +260,11 @@ def _column(
     if kind is Kind.TEXT and names_people(name):
         entries.append("identifier: true")
         comment = "  # a guess from the name"
+    elif place is not None:
+        entries.append(f"values_from: {'.'.join(place)}")
+        comment = (
+            "  # read from the data: all values are there, which matters if that table is public"
+        )
     elif values:
         entries.append(f"values: [{', '.join(map(quote_yaml, values))}]")
         read = "  # read from the data, without rare ones: FILL IN what is public knowledge"

@@ -226,6 +226,24 @@ def ways_to_unit(source: SourceDescription, unit: GuessedUnit) -> dict[str, list
     return found
 
 
+def suggests_source(column: str, table: str, key: str) -> bool:
+    """Whether a column seems to hold values of a table's key.
+
+    >>> suggests_source("country", "countries", "code"), suggests_source("carrier", "airlines", "carrier")
+    (True, True)
+    >>> suggests_source("channel", "countries", "code")
+    False
+    """
+    name, one = _joined(column), _joined(singular(table))
+    return name in (_joined(key), one, f"{one}{_joined(key)}")
+
+
+def unled_tables(source: SourceDescription, unit: GuessedUnit) -> frozenset[str]:
+    """The tables that do not seem to belong to a unit: they may be public."""
+    led = {*guess_holders(source, unit), *ways_to_unit(source, unit), unit.table}
+    return frozenset(name for name in source.tables if name not in led)
+
+
 def names_people(column: str) -> bool:
     """Whether a column seems to identify people.
 

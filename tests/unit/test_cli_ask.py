@@ -57,6 +57,7 @@ def test_what_is_answered_is_drafted(
     assert "SELECT COUNT(*) AS n FROM orders" in said
     assert "SELECT SUM(amount) AS total FROM orders" in said
     assert "SELECT country, COUNT(*) AS n FROM customers GROUP BY country" in said
+    assert "1 table(s) of values: that a column has no other values" in said
     assert "At epsilon 0.05 for one question:" in said
     assert "At epsilon 0.2 for one question:" in said
     assert "Protects: a customer: " in said
@@ -65,6 +66,7 @@ def test_what_is_answered_is_drafted(
     assert policy.tables["orders"].max_rows_per_unit == 12
     assert policy.tables["countries"].public
     assert policy.tables["staff"].public
+    assert policy.tables["customers"].columns["country"].values_from == ("countries", "code")
     role = policy.roles["analyst"]
     assert (role.query.epsilon, role.session.epsilon, policy.dataset.epsilon) == (
         pytest.approx(0.2), 2, 4,

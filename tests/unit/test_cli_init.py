@@ -296,3 +296,36 @@ def test_values_that_are_no_words_are_not_drafted(tmp_path: Path, capsys: Output
     drafted(capsys, tmp_path / "t.csv", "-o", tmp_path / "p.yaml", "--suggest-bounds")
     columns = load(tmp_path / "p.yaml").tables["t"].columns
     assert {n: c.values for n, c in columns.items() if c.values} == {"few": ("a", "b")}
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "listed", "place"),
+    [
+        ("country", "at de", "at de fr", ("countries", "code")),
+        ("country", "at xx", "at de fr", None),
+        ("origin", "at de fr", "at de fr it", ("countries", "code")),
+        ("origin", "at de", "at de fr", None),
+        ("country", "at de", "at at de", None),
+        ("email", "at de", "at de fr", None),
+    ],
+)
+def test_a_list_of_values_is_found_in_another_table(
+    column: str,
+    values: str,
+    listed: str,
+    place: tuple[str, str] | None,
+    tmp_path: Path,
+    capsys: Output,
+) -> None:
+    words = values.split()
+    rows = (f"{i % 90},{words[i % len(words)]}" for i in range(900))
+    (tmp_path / "logins.csv").write_text("\n".join([f"user_id,{column}", *rows, "7,"]))
+    codes = (f"{code},{i}" for i, code in enumerate(listed.split()))
+    (tmp_path / "countries.csv").write_text("\n".join(["code,area", *codes, ""]))
+    output = tmp_path / "p.yaml"
+    drafted(capsys, tmp_path, "-o", output, "--suggest-bounds")
+    text = output.read_text()
+    assert ("values_from: countries.code" in text) is (place is not None)
+    output.write_text(text.replace("    # public: true ", "    public: true  #"))
+    assert load(output).tables["logins"].columns[column].values_from == place
+    assert main(["check", str(output)]) == 0

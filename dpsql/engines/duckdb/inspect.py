@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,7 +13,7 @@ import duckdb
 
 from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.policy.guess import likely_keys, names_people, person_of
+from dpsql.policy.guess import likely_keys, names_people, person_of, suggests_source
 from dpsql.policy.model import ForeignKey, Limits
 from dpsql.policy.rounding import round_range, round_up
 from dpsql.policy.source import SourceDescription, policy_type
@@ -23,6 +23,8 @@ MOST_VALUES, MOST_CHARACTERS = 24, 60
 """The most values of a column that is drafted with ``values``, and the characters of one."""
 FEWEST_UNITS = 20
 """The fewest units (or rows, where no unit is known) that have a value which is drafted."""
+FEWEST_LISTED = 3
+"""The fewest values of a column that make a table its list, where no name says so."""
 _BITS = {"smallint": 15, "integer": 31, "bigint": 63}
 _RANGED = ("smallint", "integer", "bigint", "real", "double", "decimal", "date", "timestamp")
 
@@ -120,6 +122,55 @@ def find_values(
                 if len(rows) <= MOST_VALUES and common and all(map(_is_word, common)):
                     found[table, column] = tuple(common)
     return found
+
+
+def find_value_sources(
+    path: Path, description: SourceDescription, lists: Collection[str]
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """For texts, the table of ``lists`` and its column that has all of their values, each once.
+
+    A column whose name says so comes first. Without such a name, several values must be found.
+    """
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    with duckdb.connect(str(path), read_only=True) as connection:
+        keys = [(t, c) for t in sorted(lists) for c in _unique_texts(connection, t, description)]
+        for table, there in description.tables.items():
+            for column, engine_type in there.columns.items():
+                if table in lists or engine_type != "VARCHAR" or names_people(column):
+                    continue
+                likely = [k for k in keys if suggests_source(column, *k)]
+                for key in (*likely, *(k for k in keys if k not in likely)):
+                    least = 1 if key in likely else FEWEST_LISTED
+                    if _has_all(connection, (table, column), key, least):
+                        found[table, column] = key
+                        break
+    return found
+
+
+def _unique_texts(
+    connection: duckdb.DuckDBPyConnection, table: str, description: SourceDescription
+) -> Iterator[str]:
+    """The columns of texts in which every row has another value."""
+    for column, engine_type in description.tables[table].columns.items():
+        name = quote_name(column)
+        row = connection.execute(
+            f"SELECT count(DISTINCT {name}) = count(*) AND count(*) > 1 FROM {quote_name(table)}"
+        ).fetchone()
+        if engine_type == "VARCHAR" and row == (True,):
+            yield column
+
+
+def _has_all(
+    connection: duckdb.DuckDBPyConnection, column: tuple[str, str], key: tuple[str, str], least: int
+) -> bool:
+    """Whether a column has at least so many values, and the key has each of them."""
+    (table, name), (listing, listed) = (tuple(map(quote_name, pair)) for pair in (column, key))
+    row = connection.execute(
+        f"SELECT count(*) >= {least} AND count(*) = count(k.v) FROM"
+        f" (SELECT DISTINCT {name} AS v FROM {table} WHERE {name} IS NOT NULL) AS c"
+        f" LEFT JOIN (SELECT {listed} AS v FROM {listing}) AS k ON k.v = c.v"
+    ).fetchone()
+    return row == (True,)
 
 
 def _is_word(value: str) -> bool:
