@@ -203,6 +203,60 @@ FAULTS = (
         "COUNT(DISTINCT x) on a prepared copy was priced for the declared values",
     ),
     Fault(
+        "whole numbers that are one double are two keys",
+        "planner",
+        (
+            Edit(
+                "declarations/requirements.py",
+                'WIDE = frozenset({"BIGINT", "UBIGINT", "HUGEINT"})',
+                "WIDE = frozenset[str]()",
+            ),
+        ),
+        "A join on a key that is read as a double finds two rows for one, and a person counts for both.",
+        "keys above 2^53 were verified as they are stored, and compared as doubles",
+    ),
+    Fault(
+        "a view that adds rows up is read again and again",
+        "planner",
+        (
+            Edit(
+                "engines/duckdb/definitions.py",
+                "    return frozenset(_with_readers(found, reads))\n",
+                "    return frozenset()\n",
+            ),
+        ),
+        "Threads add doubles in another order in each reading, so a condition finds a person's rows in one"
+        " place of a statement and not in the next, where they should be weighed.",
+        "20,000 rows of one person in a view of sums moved a count by 20,000",
+    ),
+    Fault(
+        "copies of another database are read",
+        "planner",
+        (
+            Edit(
+                "engines/duckdb/copies.py",
+                'found["state"] != _state(path) and found["digest"] != _digest(path, _state(path))',
+                "found is None",
+            ),
+        ),
+        "What is verified of a database is believed of copies of another one, in which a person may have any"
+        " number of rows where one is declared.",
+        "copies beside a database of the same size and time were read",
+    ),
+    Fault(
+        "keys that differ by nanoseconds are one unit",
+        "planner",
+        (
+            Edit(
+                "policy/source.py",
+                'return engine_type.strip().upper() == "TIMESTAMP_NS"',
+                'return engine_type.strip().upper() == "NONE"',
+            ),
+        ),
+        "Two people are capped together, so one of them moves a sum from one end of the cap to the other.",
+        "keys of units with a table could be TIMESTAMP_NS",
+    ),
+    Fault(
         "a unit keeps all of its groups",
         "planner",
         (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import dpsql
 from tests.adversary_faults.shown.showing import shows
 from tests.adversary_faults.world import (
@@ -123,6 +126,63 @@ def unlisted() -> bool:
         text = explained(connection, question)
     assert "prepared rows" in text, text
     return moved(*worlds, question) > reach(text)
+
+
+@shows("whole numbers that are one double are two keys")
+def wide() -> bool:
+    listed = "  places: {public: true, key: k, columns: {k: {type: double}}}\n"
+    world = (
+        World()
+        .under(("  places: {public: true}\n", listed))
+        .having(
+            "DROP TABLE places", "CREATE TABLE places (k BIGINT PRIMARY KEY)",
+            "INSERT INTO places VALUES (9007199254740992), (9007199254740993)",
+        )
+    )  # fmt: skip
+    return not refused(world, "SELECT COUNT(*) FROM people JOIN places ON pay = k")
+
+
+@shows("a view that adds rows up is read again and again")
+def added_up() -> bool:
+    data = [s.replace("TABLE visits", "TABLE raw").replace("INTO visits", "INTO raw") for s in DATA]
+    made = "CREATE VIEW visits AS SELECT id, page, secs, day, sum(secs) AS s FROM raw GROUP BY ALL"
+    with World(data=(*data, made)).opened() as connection:
+        text = explained(
+            connection, "SELECT page, COUNT(*) FROM visits WHERE secs > 1 GROUP BY page"
+        )
+    return "row weights" in text
+
+
+@shows("copies of another database are read")
+def another() -> bool:
+    worlds = World(), World([s.replace("i % 3)", "(i + 1) % 3)") for s in DATA])
+    one, other = (world.path.with_name("d.duckdb") for world in worlds)
+    prepare(worlds[0])
+    before = one.stat()
+    assert other.stat().st_size == before.st_size
+    shutil.copyfile(other, one)
+    os.utime(one, ns=(before.st_mtime_ns, before.st_mtime_ns))
+    with worlds[0].opened() as connection:
+        return "dpsql_prepared" in explained(connection, "SELECT COUNT(*) FROM visits")
+
+
+TIMED = """
+source: {engine: duckdb, path: d.duckdb}
+data_version: "1"
+units: {person: {table: people, key: id}}
+tables:
+  people: {unit: person, columns: {id: {type: timestamp}}}
+accounts:
+  dataset: {epsilon: 1e9, delta: 1e-3}
+roles:
+  analyst: {epsilon: 1e9, delta: 1e-4, session: {epsilon: 1e9}, query: {epsilon: 1e6}}
+"""
+
+
+@shows("keys that differ by nanoseconds are one unit")
+def nanoseconds() -> bool:
+    world = World(["CREATE TABLE people AS SELECT TIMESTAMP_NS '2024-01-01' AS id"], TIMED)
+    return not refused(world, "SELECT COUNT(*) FROM people")
 
 
 @shows("a UNION ALL has the rows of one side")
