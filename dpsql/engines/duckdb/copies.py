@@ -257,16 +257,17 @@ class _Maker:
         return CopyReport(table.name, rows, units, over)
 
     def _keys(self) -> Mapping[str, list[str]]:
-        """The declared keys of private tables. Raises if two rows share one."""
+        """The declared keys of private tables. Raises if two rows share one that has no NULL."""
         keyed, shared, policy = {}, [], self._policy
         for table in policy.tables.values():
             key = declared_key(table)
             if table.public or not key:
                 continue
-            listed = ", ".join(quote_name(name) for name in key)
+            names = [quote_name(name) for name in key]
+            whole = " AND ".join(f"{name} IS NOT NULL" for name in names)
             twice = (
-                f"SELECT 1 FROM source.main.{quote_name(table.name)} GROUP BY {listed}"
-                " HAVING count(*) > 1 LIMIT 1"
+                f"SELECT 1 FROM source.main.{quote_name(table.name)} WHERE {whole}"
+                f" GROUP BY {', '.join(names)} HAVING count(*) > 1 LIMIT 1"
             )
             if self._connection.execute(twice).fetchone() is None:
                 keyed[table.name] = list(key)

@@ -232,6 +232,16 @@ def test_a_key_that_rows_share_is_refused_and_nothing_is_left(policy: Policy) ->
     assert not any("prepared" in name for name in beside)
 
 
+def test_rows_of_nobody_share_no_key(tmp_path: Path) -> None:
+    """A key with a NULL matches nothing in a join, and its rows are in no copy."""
+    policy = _with_one_more(tmp_path / "nobody", 0)
+    with duckdb.connect(str(policy.source.path)) as connection:
+        connection.execute("INSERT INTO people SELECT NULL, i FROM range(2) r(i)")
+    copies.prepare(policy, ["people"])
+    assert rows(policy, "SELECT count(*) FROM people") == [(50,)]
+    assert copies.read(policy, document(policy))[0].keyed == {"people", "orders"}
+
+
 def test_what_cannot_be_written_is_said(policy: Policy) -> None:
     columns = dict(policy.tables["orders"].columns)
     columns["nothing"] = replace(columns["amount"], name="nothing")
