@@ -28,8 +28,9 @@ from support.measured import (
 )
 from support.neighbours import DIRTY, neighbours
 
-from dpsql.bound import PreparedRows
+from dpsql.bound import Bounding, PreparedRows, sensitivity
 from dpsql.bound.copies import companion, copy_of
+from dpsql.catalog.statistic import Values
 from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.policy.model import Policy, Table
@@ -172,6 +173,52 @@ def test_a_fault_in_a_copy_is_noticed(fault: str) -> None:
     parts = [p for p in ways(ORDERS, world) if isinstance(p.bounding, PreparedRows)]
     assert law(parts, ORDERS, world) == []
     assert law(parts, ORDERS, world, COPIES[fault])
+
+
+STRANGE = (
+    "INSERT INTO orders BY NAME SELECT 101 AS customer_id, DATE '2024-01-05' AS placed, 5.0 AS amount,"
+    " 'channel ' || i AS channel FROM range(70) r(i)"
+)
+"""A unit with more different values than a list has, none of which is in it."""
+DIFFERENT = (
+    "SELECT COUNT(DISTINCT channel) FROM orders",
+    "SELECT COUNT(DISTINCT channel) FROM orders WHERE channel <> 'web'",
+    "SELECT COUNT(DISTINCT (channel, placed)) FROM orders",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT channel FROM orders) AS t",
+    "SELECT placed, COUNT(DISTINCT channel) FROM orders GROUP BY placed",
+    "SELECT amount > 3 AS much, COUNT(DISTINCT channel) FROM orders GROUP BY 1",
+)
+
+
+def strange(sql: str, world: World) -> list[str]:
+    """Every claim that such a unit breaks, read from a copy."""
+    parts = ways(sql, world)
+    assert any(isinstance(part.bounding, PreparedRows) for part in parts)
+    gone = "DELETE FROM orders WHERE customer_id = 101"
+    before, after = (exact(copied(world, change), parts) for change in ((gone, STRANGE), (gone,)))
+    return [
+        f"{part.bounding.name}: {said}"
+        for part, one, other in zip(parts, before, after, strict=True)
+        for said in broken(part, one, other)
+    ]
+
+
+@pytest.mark.parametrize("sql", DIFFERENT)
+def test_values_that_nobody_lists_move_no_more_than_is_priced(sql: str) -> None:
+    assert strange(sql, READ[0].world) == []
+
+
+def test_a_copy_that_is_priced_by_listed_values_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: what is declared is taken for all that a unit of a copy can have."""
+    real = sensitivity.count_pairs
+
+    def few(statistic: Values, bounding: Bounding) -> int:
+        return min(real(statistic, bounding), sensitivity._options(statistic) * bounding.groups)
+
+    monkeypatch.setattr(sensitivity, "count_pairs", few)
+    found = [said for sql in DIFFERENT for said in strange(sql, READ[0].world)]
+    assert len(found) >= 3
+    assert all(said.startswith("prepared rows") for said in found)
 
 
 def test_others_keep_their_rows_when_a_unit_leaves() -> None:
