@@ -65,28 +65,28 @@ def _batch(chosen: argparse.Namespace) -> int:
         prices = session.price(statements(script))
         terminal.show(_price_list(prices))
         alone, due = total_costs(prices)
-        paid = terminal.spent(due.epsilon, due.delta) if due.epsilon else "nothing"
-        _section(
-            "Together",
-            [f"{paid}; without stored answers {terminal.spent(alone.epsilon, alone.delta)}"],
-        )
+        left = session.budget()
+        paid = terminal.paid(due, left) if due.epsilon else "nothing"
+        _section("Together", [f"{paid}; without stored answers {terminal.paid(alone, left)}"])
         _section("What is left before it", [])
-        terminal.show(terminal.accounts(session.budget()))
+        terminal.show(terminal.accounts(left))
     return REFUSED if any(price.refused for price in prices) else ANSWERED
 
 
 def _price_list(prices: Sequence[StatementPrice]) -> Table:
-    made = terminal.empty_table(("", "statement", "epsilon alone", "to pay", "delta"), (0, 2, 3, 4))
+    headers = ("", "statement", "epsilon alone", "to pay", "delta", "rho")
+    made = terminal.empty_table(headers, (0, 2, 3, 4, 5))
     for place, price in enumerate(prices, 1):
         text = " ".join(price.statement.split())
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-        numbers = ("", "", "")
+        numbers = [""] * 4
         if price.refused is None:
-            numbers = (more(price.alone.epsilon), more(price.due.epsilon), more(price.due.delta))
+            due = price.due
+            numbers = list(map(more, (price.alone.epsilon, due.epsilon, due.delta, due.rho)))
         made.add_row(str(place), terminal.plain(short), *numbers)
         if price.refused is not None:
             first = price.refused.first
-            made.add_row("", terminal.mute_text(f"{first.code}: {first.headline}"), "", "", "")
+            made.add_row("", terminal.mute_text(f"{first.code}: {first.headline}"), "", "", "", "")
     return made
 
 

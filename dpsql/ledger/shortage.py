@@ -32,7 +32,7 @@ def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget:
         f"{less(left)} left of {less(total)}"
     )
     affordable = min(balance.left[0] for balance in balances)
-    cheaper = quantity == "epsilon" and affordable > 0
+    cheaper = quantity != "delta" and affordable > 0
     return OutOfBudget(
         Refusal("DP402", headline, _WHY, _instead(tightest, affordable if cheaper else None))
     )
@@ -92,7 +92,8 @@ def _what_is_short(balance: Balance, charge: Charge) -> tuple[str, Fraction, Fra
     """The quantity that is short: its name, the cost of the query, what is left, and the limit."""
     account, spent = balance.account, balance.spent
     (epsilon, delta), after = balance.total, spent + charge
-    if Fraction(charge.epsilon, NANO) > balance.left[0]:
+    in_rho = account.zcdp and charge.delta > charge.threshold  # what is left is of a pure query
+    if not in_rho and Fraction(charge.epsilon, NANO) > balance.left[0]:
         return "epsilon", Fraction(charge.epsilon, NANO), balance.left[0], epsilon
     if after.epsilon <= account.epsilon and after.delta > rule.basic_delta(account):
         room = max(rule.basic_delta(account) - spent.delta, 0)

@@ -300,10 +300,9 @@ class RoleSession:
     def _notice(self, reply: Reply) -> str:
         if reply.recalled:
             return remaining.describe_recall(self._left())
-        if not (reply.cost.epsilon or reply.cost.delta):
-            return ""
-        in_rho = self._session.priced_in_rho
-        return remaining.describe_charge(reply.cost, self._left(), in_rho=in_rho)
+        cost, in_rho = reply.cost, self._session.priced_in_rho
+        spent = cost.epsilon or cost.delta
+        return remaining.describe_charge(cost, self._left(), in_rho=in_rho) if spent else ""
 
     def _accounts(self) -> tuple[str, ...]:
         chosen = self._session.settings.session

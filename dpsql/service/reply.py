@@ -41,6 +41,17 @@ class Remaining:
     left_rho: Fraction | None = None
     in_rho: bool = False
 
+    @property
+    def left(self) -> str:
+        """What is left, in words."""
+        said = (
+            f"epsilon {float(self.left_epsilon):.6g} of {float(self.epsilon):.6g}, "
+            f"delta {float(self.left_delta):.3g} of {float(self.delta):.3g}"
+        )
+        if self.rho is None or self.left_rho is None:
+            return said
+        return f"{said}, rho {float(self.left_rho):.6g} of {float(self.rho):.6g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

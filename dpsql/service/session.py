@@ -217,13 +217,7 @@ class Session:
             sources = self.sources(priced)
             if sources is not None:
                 lines += explain_sources(priced, sources)
-        lines += [
-            f"left in {r.account}: epsilon {float(r.left_epsilon):.6g}"
-            f" of {float(r.epsilon):.6g}, delta {float(r.left_delta):.3g} of {float(r.delta):.3g}"
-            + _in_rho(r)
-            for r in self.budget()
-        ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"left in {r.account}: {r.left}" for r in self.budget())])
 
     @one_execution
     def sources(self, priced: PricedPlan) -> AnswerSources | None:
@@ -379,9 +373,3 @@ class Session:
                 "Known: dpsql.budget, " + ", ".join(f"dpsql.{known}" for known in s.SETTINGS),
             )
         )
-
-
-def _in_rho(left: Remaining) -> str:
-    if left.rho is None or left.left_rho is None:
-        return ""
-    return f", rho {float(left.left_rho):.6g} of {float(left.rho):.6g}"
