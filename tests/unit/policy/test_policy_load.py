@@ -12,7 +12,7 @@ from policy_text import AGE, FIXTURES, SMALL, problems, small
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy import document
 from dpsql.policy.load import load, parse
-from dpsql.policy.model import Allowance, QueryLimit
+from dpsql.policy.model import Allowance, QueryLimit, QueryShare
 from dpsql.policy.types import Scalar
 
 KEY = "customer_id: {type: bigint}"
@@ -276,3 +276,27 @@ def test_no_problem_repeats_a_password(password: str) -> None:
     with pytest.raises(PolicyError) as caught:
         small(("roles: {analyst: {}}", f"roles:\n  analyst:\n    password: {password}\n"))
     assert "zanzibar" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "share"),
+    [
+        ("1%", Fraction(1, 100)),
+        ("2.5 %", Fraction(1, 40)),
+        ("0.05%", Fraction(1, 2000)),
+        ("100%", Fraction(1)),
+        ("'12%'", Fraction(3, 25)),
+    ],
+)
+def test_a_query_may_cost_a_share(written: str, share: Fraction) -> None:
+    """Its delta is that share of the session's, unless it is written."""
+    role = small(("analyst: {}", f"analyst: {{query: {{share: {written}}}}}")).roles["analyst"]
+    assert role.query == QueryShare(share, share / 10**6)
+    written = f"analyst: {{query: {{share: {written}, delta: 1e-9}}}}"
+    assert small(("analyst: {}", written)).roles["analyst"].query.delta == Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("written", ["0%", "101%", "-1%", "0.01", "1", "%", "1e-2%", "100.1%"])
+def test_a_share_is_a_percentage(written: str) -> None:
+    [said] = problems(("analyst: {}", f"analyst: {{query: {{share: '{written}'}}}}"))
+    assert said.endswith(f'cannot be "{written}"; write it like 1%')

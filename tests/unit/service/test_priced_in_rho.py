@@ -189,3 +189,25 @@ def test_accounts_that_add_epsilons_have_no_rho(opened: Service) -> None:
     assert told["role"]["rho"] is None
     assert told["dataset"]["rho"] > 0
     assert "rho" not in opened.session("pure").explain(COUNT).splitlines()[-1]
+
+
+def test_what_is_stored_is_not_paid_again() -> None:
+    """A coarser answer is refined for less than the share, and a part of another costs its part."""
+    with real_service("shop", "shop", shared()) as found:
+        session = found.session("analyst")
+        session.execute("SET dpsql.mechanism = 'gaussian'")
+        whole = session.prepare(COUNT).cost.rho
+        session.execute("SET dpsql.epsilon = 0.8")
+        first = session.execute(COUNT).cost
+        session.execute("RESET dpsql.epsilon")
+        second = session.execute(COUNT).cost
+        assert 0 < first.rho < whole
+        assert 0 < second.rho <= whole
+        assert whole * Fraction(99, 100) < first.rho + second.rho < whole * Fraction(101, 100)
+        assert session.execute(COUNT).recalled
+        part = session.execute("SELECT COUNT(*), SUM(amount) FROM orders").cost
+        assert 0 < part.rho < whole
+        [*_, left] = session.budget()
+        spent = first.rho + second.rho + part.rho
+        assert left.spent_rho is not None
+        assert 0 <= left.spent_rho - spent <= Fraction(3, NANO)
