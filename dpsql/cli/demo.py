@@ -66,7 +66,7 @@ roles:
     delta: 1e-6
     per: month
     session: {epsilon: 10}
-    query: {epsilon: 0.5}
+    query: {share: 5%}  # of what a session may spend: it has 20 questions
     max_groups_per_unit: 8
 """
 

@@ -68,7 +68,7 @@ def by_dbapi(policy: Path, sql: str) -> Answer:
         rows = [[v.isoformat() if hasattr(v, "isoformat") else v for v in row] for row in cursor]
         assert cursor.description is not None
         columns = [{"name": c[0], "type": c[1]} for c in cursor.description]
-        left = cursor.remaining["session"]["epsilon"]
+        left = cursor.remaining["session"]["rho"]
         return Answer(rows, columns, [*cursor.intervals], left)
 
 
@@ -83,7 +83,7 @@ def by_command(policy: Path, sql: str, capsys: pytest.CaptureFixture[str]) -> An
 
 
 def _answer(document: dict[str, Any]) -> Answer:
-    left = document["remaining"]["session"]["epsilon"]
+    left = document["remaining"]["session"]["rho"]
     return Answer(document["rows"], document["columns"], [*document["intervals"]], left)
 
 
@@ -95,7 +95,9 @@ def test_every_face_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert sum(bool(a.refused) for a in answers) == 4
     spent = answers[7].left
     # Italy's are among the countries', and the revenue of channels was asked for before.
-    assert spent == 10 - 0.5 * 5 - 0.25
+    with dpsql.connect(policy, role="analyst") as connection:
+        total = connection.budget()["session"]["total"]["rho"]
+    assert spent / total == pytest.approx(1 - 0.05 * 5 - 0.025, abs=1e-7)
     for sql, first in zip(SCRIPT, answers, strict=True):
         first.left = 0 if first.refused else spent
         assert by_dbapi(policy, sql) == first

@@ -36,9 +36,13 @@ def _commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def _shape(line: str) -> str:
-    """A line without what noise changes: hashes, numbers, and the spaces and rules that follow."""
+    """A line without what noise changes: hashes, numbers, and the spaces and rules that follow.
+
+    An interval that happens to be as wide on both sides is shown in another form.
+    """
     plain = re.sub(r"\b[0-9a-f]{64}\b", "#", line)
-    return re.sub(r"[\s─]+", " ", re.sub(r"-?\d[\d,.]*", "#", plain)).strip()
+    plain = re.sub(r"-?\d[\d,.]*", "#", plain).replace("# … #", "± #")
+    return re.sub(r"[\s─]+", " ", plain).strip()
 
 
 @pytest.mark.usefixtures("demo")

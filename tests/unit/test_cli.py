@@ -42,7 +42,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def policy(data: Path, tmp_path: Path) -> Path:
     path = tmp_path / "policy.yaml"
-    path.write_text(POLICY.replace("path: shop.duckdb", f"path: {json.dumps(str(data))}"))
+    text = POLICY.replace("path: shop.duckdb", f"path: {json.dumps(str(data))}")
+    path.write_text(text.replace("query: {share: 5%}", "query: {epsilon: 0.5}"))
     return path
 
 

@@ -39,7 +39,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def session(data: Path, tmp_path: Path) -> Iterator[Session]:
     policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY.replace("path: shop.duckdb", f"path: {json.dumps(str(data))}"))
+    text = POLICY.replace("path: shop.duckdb", f"path: {json.dumps(str(data))}")
+    policy.write_text(text.replace("query: {share: 5%}", "query: {epsilon: 0.5}"))
     with Service.open(policy) as service:
         yield service.session("analyst")
 
