@@ -16,6 +16,7 @@ from dpsql.cli.opened import clock, open_existing_ledger, operator_log
 from dpsql.engines.duckdb import copies
 from dpsql.ledger.accounts import accounts_for
 from dpsql.ledger.data_notes import DataState, compare_with_note, note_of
+from dpsql.ledger.shortage import more
 from dpsql.ledger.store import Ledger
 from dpsql.policy.edit import write_data_version
 from dpsql.policy.load import load
@@ -48,6 +49,10 @@ def _refresh(found: ComparedData, ledger: Ledger | None, chosen: argparse.Namesp
     state = DataState.NEW
     if ledger is not None:
         state = compare_with_note(ledger, version, found.content)
+    before = ""
+    if state is DataState.NEW and ledger is not None and _was_served(ledger, version):
+        state = DataState.CHANGED
+        before = f'an earlier dpsql did not note the data of data_version "{version}": it is taken for other data'
     if ledger is None or state is not DataState.CHANGED:
         why = (
             f'nothing was served under data_version "{version}" yet'
@@ -66,7 +71,16 @@ def _refresh(found: ComparedData, ledger: Ledger | None, chosen: argparse.Namesp
             version, clock().date(), lambda v: ledger.data_note(v) is not None
         )
         said = _renew(policy, ledger, version, found.content)
-    return [*said, *_prepare(replace(policy, data_version=version), found)]
+    return [
+        *([before] if before else []),
+        *said,
+        *_prepare(replace(policy, data_version=version), found),
+    ]
+
+
+def _was_served(ledger: Ledger, version: str) -> bool:
+    """Whether the terms that were noted last have this data version."""
+    return (ledger.terms() or {}).get("data_version") == version
 
 
 def _renew(policy: Policy, ledger: Ledger, version: str, content: str) -> list[str]:
@@ -82,7 +96,7 @@ def _renew(policy: Policy, ledger: Ledger, version: str, content: str) -> list[s
     return [
         f'{policy.path.name}: data_version was "{old}" and is "{version}" now',
         f'stored answers of "{old}" are not used any more: who asks again, pays again.{again}',
-        f"budgets stay as they are: {_spent(policy, ledger)} of the data set is spent",
+        f"budgets stay as they are: {_spent(policy, ledger)}",
         "a server that runs now answers from the older data, or not at all: start it again",
     ]
 
@@ -94,11 +108,13 @@ def _note(ledger: Ledger, version: str, content: str, about: str) -> None:
 
 
 def _spent(policy: Policy, ledger: Ledger) -> str:
-    """The guarantee of the data set's account so far, of what it may be."""
+    """What is spent of the data set's account."""
     role = next(iter(policy.roles))
     found = ledger.balances(accounts_for(policy, role, now=clock()))
     [dataset] = [b for b in found if b.account.holder == "dataset"]
-    return f"{terminal.spent(*dataset.guarantee)} of {terminal.spent(*dataset.total)}"
+    epsilon, delta = map(more, dataset.guarantee)
+    whole = terminal.spent(*dataset.total)
+    return f"epsilon {epsilon} and delta {delta} are spent of {whole} of the data set"
 
 
 def _prepare(policy: Policy, found: ComparedData) -> list[str]:
