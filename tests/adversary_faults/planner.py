@@ -267,8 +267,8 @@ FAULTS = (
             ),
             Edit(
                 "rewrite/rank_prefilter.py",
-                "    return above and fits\n",
-                "    return False and above and fits\n",
+                "    return bounding.limit and fits",
+                "    return False and bounding.limit and fits",
             ),
         ),
         "A person who is in many groups moves all of them, with noise for a few.",
