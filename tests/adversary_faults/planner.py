@@ -235,7 +235,7 @@ FAULTS = (
         (
             Edit(
                 "engines/duckdb/copies.py",
-                'found["state"] != _state(path) and found["digest"] != _digest(path, _state(path))',
+                'found["state"] != State.of(path).text and found["digest"] != digest_of(path)',
                 "found is None",
             ),
         ),
