@@ -96,7 +96,11 @@ def test_every_question_passes_in_a_short_run(
     by_question: dict[Question, list[tuple[Scenario, Question]]] = {}
     for scenario, question in selftest.list_questions(policy()):
         by_question.setdefault(question, []).append((scenario, question))
-    asked = [pair for pairs in list(by_question.values())[::step] for pair in pairs]
+    every = list(by_question.values())
+    some = every[::step]
+    left_out = {s for pairs in every for s, _ in pairs} - {s for pairs in some for s, _ in pairs}
+    some += [next(pairs for pairs in every if pairs[-1][0] == s) for s in sorted(left_out, key=str)]
+    asked = [pair for pairs in some for pair in pairs]
     assert len(by_question) > 500
     assert {scenario for scenario, _ in asked} == {s for s, _ in selftest.list_questions(policy())}
     monkeypatch.setattr(selftest, "list_questions", lambda _: iter(asked))
