@@ -256,7 +256,7 @@ class Cursor:
 
     @property
     def intervals(self) -> dict[str, list[tuple[float | None, float | None]]]:
-        """For each noised column, named as in ``arrow``, the 95 % interval of every row."""
+        """For each noised column, named as in ``arrow``, the 95 % interval of every row's noise."""
         return plain.intervals(self._answer())
 
     @property
@@ -271,7 +271,7 @@ class Cursor:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the parts of the answer that come from the policy and not from the data."""
+        """Notes on what comes from the policy and not from the data, and on what may be cut."""
         return self._answer().notes
 
     @property

@@ -87,3 +87,16 @@ def _nearest(value: Fraction) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def number(value: Fraction) -> str:
+    """An exact number, written with few digits.
+
+    >>> number(Fraction(1, 3)), number(Fraction(50)), number(Fraction(1, 10**9))
+    ('0.333333', '50', '1e-09')
+    """
+    return (
+        str(value.numerator)
+        if value.denominator == 1 and abs(value) < 10**9
+        else f"{float(value):.6g}"
+    )

@@ -19,7 +19,7 @@ from dpsql.plan.nodes import Measurement
 
 ALONE = Number(1)
 """The weight of a row where rows have no weights."""
-Cut = Callable[[Rows | Total, Term, Grid | None], Term]
+Capping = Callable[[Rows | Total, Term, Grid | None], Term]
 """How a strategy bounds the number or the sum of a unit in a group."""
 
 
@@ -67,7 +67,7 @@ def _total(statistic: Statistic, value: Term, where: Term | None, bits: int, wei
 
 def sum_units(
     measurement: Measurement, bounding: Strategy, grids: Grids, rows: UnitRows, groups: Query,
-    cut: Cut, few: Term | None = None,
+    cut: Capping, few: Term | None = None,
 ) -> Query:  # fmt: skip
     """The sums over units of their contributions after ``cut``, from groups where ``few`` holds.
 
@@ -96,7 +96,7 @@ def _all(parts: list[Term]) -> Term | None:
 
 
 def _left(
-    statistic: Statistic, value: Term, grid: Grid | None, bounding: Strategy, cut: Cut
+    statistic: Statistic, value: Term, grid: Grid | None, bounding: Strategy, cut: Capping
 ) -> Term:
     """The bounded contribution of a unit to a group."""
     if isinstance(statistic, Units):

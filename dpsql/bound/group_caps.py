@@ -8,6 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 from dpsql.bound.by_unit import cap, sum_units
+from dpsql.bound.cuts import Cut, FewerGroups, FewerRows
 from dpsql.bound.first_groups import first_groups
 from dpsql.bound.rows import Grids, UnitRows
 from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
@@ -48,6 +49,12 @@ class GroupCaps:
         """One number in each kept group moves, by the cap at most."""
         k, c = self.groups, self.per_group
         return Sensitivity(Fraction(k * c), Fraction(k * c * c))
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Groups beyond the first, and rows beyond the cap."""
+        groups = (FewerGroups(self.groups),) if self.limit else ()
+        return (*groups, FewerRows(self.per_group, in_group=True))
 
     def touched(self, _: Cells | None) -> int:
         """The number of kept groups."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpsql.bound.by_unit import by_unit, columns, sum_units
+from dpsql.bound.cuts import Cut, SmallerCounts
 from dpsql.bound.grid import Grid
 from dpsql.bound.rows import Grids, UnitRows, keep
 from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity, is_of_units
@@ -63,6 +64,11 @@ class NormClip:
     def counts(self) -> Sensitivity:
         """The norm; a vector with at most k non-zero cells has L1 <= sqrt(k) L2 <= k L2."""
         return Sensitivity(self.groups * self.norm, self.norm**2)
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """The weights of units whose counts have a larger norm."""
+        return (SmallerCounts(self.norm),)
 
     def touched(self, _: Cells | None) -> int:
         """All groups: the factor leaves out none."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpsql.bound.caps import clamp
+from dpsql.bound.cuts import Cut
 from dpsql.bound.rows import Grids, UnitRows, keep
 from dpsql.bound.sensitivity import Sensitivity, Strategy
 from dpsql.catalog.statistic import Rows, Statistic, Total
@@ -37,6 +38,11 @@ class OneRow:
     def counts(self) -> Sensitivity:
         """One number moves by one."""
         return Sensitivity(Fraction(1), Fraction(1))
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """None: a unit is one row."""
+        return ()
 
     def touched(self, _: Cells | None) -> int:
         """The group of its row."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from dpsql.bound.cuts import Cut, FewerRows
 from dpsql.bound.one_row import sum_groups
 from dpsql.bound.rows import Grids, UnitRows
 from dpsql.bound.sensitivity import Sensitivity, is_of_units
@@ -46,6 +47,11 @@ class PreparedRows:
     def most_read(self) -> int | None:
         """As many rows as count."""
         return self.rows
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Rows beyond those that are read."""
+        return (FewerRows(self.rows),)
 
     def touched(self, _: Cells | None) -> int:
         """Each row is in one group.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
 
+from dpsql.bound.cuts import Cut, LighterRows, SmallerSums
 from dpsql.bound.rows import Grids, UnitRows, keep
 from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity, is_of_units
 from dpsql.catalog.statistic import Statistic, Total
@@ -105,6 +106,11 @@ class RowWeights:
         """The sum of the weights. All may be in one group, so it also bounds the Euclidean norm."""
         return weighed_counts(self)
 
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """The weights of units with more rows."""
+        return (lighter(self),)
+
     def touched(self, cells: Cells | None) -> int:
         """All groups: weights scale rows down, and leave out none.
 
@@ -128,6 +134,11 @@ class RowWeights:
             return _sum_weighted(measurement, self, grids, rows)
         whole = sum_rows(measurement, self.bits, rows)
         return subtract_excess(whole, measurement, self, grids, rows)
+
+
+def lighter(weights: Weights) -> Cut:
+    """What weights may leave out of an answer."""
+    return SmallerSums(weights.rows) if weights.valued else LighterRows(weights.rows)
 
 
 def weighed_counts(weights: Weights) -> Sensitivity:

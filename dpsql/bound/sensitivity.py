@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import prod
 from typing import Protocol
 
+from dpsql.bound.cuts import Cut
 from dpsql.catalog.statistic import Rows, Statistic, Total, Units, Values
 from dpsql.plan.nodes import Cells
 
@@ -71,6 +72,11 @@ class Strategy(Protocol):
     @property
     def most_read(self) -> int | None:
         """The most rows of a unit that are read from a prepared copy; None: no copy is needed."""
+        ...
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """What may be left out of an answer: see ``bound.cuts``."""
         ...
 
     def touched(self, cells: Cells | None) -> int:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 from dpsql.bound.by_unit import by_unit, cap, sum_units
+from dpsql.bound.cuts import Cut, FewerRows
 from dpsql.bound.rows import Grids, UnitRows
 from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
 from dpsql.catalog.statistic import Statistic
@@ -45,6 +46,11 @@ class UnitTotals:
     def counts(self) -> Sensitivity:
         """One number moves by the cap."""
         return Sensitivity(Fraction(self.per_group), Fraction(self.per_group) ** 2)
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Rows beyond the cap."""
+        return (FewerRows(self.per_group),)
 
     def touched(self, _: Cells | None) -> int:
         """Its only group."""

@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpsql.bound.by_unit import sum_units
+from dpsql.bound.cuts import Cut, FewerGroups
 from dpsql.bound.first_groups import first_groups
 from dpsql.bound.grid import Grid
-from dpsql.bound.row_weights import Weights, weighed_counts
+from dpsql.bound.row_weights import Weights, lighter, weighed_counts
 from dpsql.bound.rows import Grids, UnitRows
 from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
 from dpsql.catalog.statistic import Rows, Statistic, Total, Units
@@ -58,6 +59,12 @@ class WeightsAndGroups:
     def counts(self) -> Sensitivity:
         """The sum of the weights: all may be in one group, and dropping groups only lowers it."""
         return weighed_counts(self)
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Groups beyond the first, and the weights of units with more rows."""
+        groups = (FewerGroups(self.groups),) if self.limit else ()
+        return (*groups, lighter(self))
 
     def touched(self, _: Cells | None) -> int:
         """The number of kept groups."""

@@ -60,7 +60,8 @@ def footer(reply: Reply) -> str:
     touched = [r for r in reply.remaining if r.holder != "table" or r.table in reply.tables]
     said.append(terminal.tightest(touched))
     if reply.intervals:
-        said.append("intervals hold 19 times in 20")
+        alone = "intervals are of the noise alone"
+        said.append(alone if reply.noise_alone else "intervals hold 19 times in 20")
     return " · ".join(said)
 
 

@@ -137,7 +137,7 @@ def _show_errors(text: str) -> None:
         with Service.open(path) as service:
             session = service.session()
             policy = service.policy
-            made = terminal.empty_table(("question", "error, 19 times in 20 within"), (1,))
+            made = terminal.empty_table(("question", "noise, 19 times in 20 within"), (1,))
             for sql in sample_questions(policy):
                 try:
                     part, *_ = session.prepare(sql).parts

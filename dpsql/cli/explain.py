@@ -14,14 +14,15 @@ from dpsql.cli.numbers import digits, group_thousands
 from dpsql.cli.opened import open_session, statement
 from dpsql.cli.script import statements
 from dpsql.engines.duckdb.statements import list_statements
+from dpsql.exact import number
 from dpsql.ir.expressions import columns
 from dpsql.ledger.shortage import more
+from dpsql.price.notes import notes
 from dpsql.price.priced import PricedMeasurement, PricedPlan
 from dpsql.price.show import (
     bounding_text,
     groups_text,
     law_text,
-    number,
     search_lines,
     statistic_text,
     unit_influence,
@@ -47,8 +48,8 @@ def run(chosen: argparse.Namespace) -> int:
             _measurement(part, _uses(priced))
         if priced.plan.publics:
             _section("Read exactly", ["public tables: exact, and free"])
-        if priced.plan.notes:
-            _section("To know", list(priced.plan.notes))
+        if said := notes(priced):
+            _section("To know", list(said))
         _cost(priced, session)
         for part in priced.parts:
             _statements(part)

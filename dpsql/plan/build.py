@@ -39,6 +39,7 @@ from dpsql.ir.relations import (
 from dpsql.plan import interval_functions as ends
 from dpsql.plan import missing_groups
 from dpsql.plan.cells import TooManyCells, cells
+from dpsql.plan.clamped import clamped_values
 from dpsql.plan.contents import contents
 from dpsql.plan.declared import answer_from_bounds
 from dpsql.plan.empty_groups import (
@@ -79,8 +80,8 @@ def build(
         raise refused.within(bound.source.text) from None
     lookups = tuple(builder.lookups)
     parts = tuple(builder.measurements), tuple(builder.publics)
-    notes = tuple(dict.fromkeys(builder.notes))
-    plan = Plan(*parts, output, bound.columns, lookups, notes)
+    notes, clamped = (tuple(dict.fromkeys(n)) for n in (builder.notes, builder.clamped))
+    plan = Plan(*parts, output, bound.columns, lookups, notes, clamped)
     try:
         ends.check(plan)
     except Refused as refused:
@@ -109,6 +110,7 @@ class _Builder:
     lookups: list[Lookup] = field(default_factory=list)
     identities: dict[object, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    clamped: list[str] = field(default_factory=list)
 
     def lift(
         self, relation: Relation, needed: NeededColumns = None, state: Above = Above.NOTHING
@@ -221,6 +223,8 @@ class _Builder:
         """A measurement, and above it the projection that finishes each aggregate."""
         aggregate = self._settle(aggregate)
         lowered = [self._declared(aggregate, c) for c in aggregate.calls]
+        pairs = zip(aggregate.calls, lowered, strict=True)
+        self.clamped += clamped_values(aggregate, [call for call, low in pairs if low.statistics])
         return self._answered(aggregate, lowered, state)
 
     def _declared(self, aggregate: Aggregate, call: Aggregated) -> Lowered:
@@ -305,6 +309,7 @@ class _Builder:
         apart. Levels that are measured apart share the query's budget like any other measurements.
         """
         aggregate = self._settle(aggregate)
+        self.clamped += clamped_values(aggregate, aggregate.calls)
         plain = without_constants(aggregate)
         parts = (self._level(plain, chosen, state) for chosen in plain.sets)
         levels = with_constants(aggregate, tuple(parts))

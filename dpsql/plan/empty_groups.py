@@ -323,12 +323,10 @@ def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> 
     if not names or keeps_empty(aggregate):
         return None
     if not public:
-        hidden = f"{names}: groups with too few units are hidden"
-        return (
-            hidden
-            if state is Above.NOTHING
-            else f"{hidden}, and are left out of what is computed from groups"
+        left_out = (
+            f"{names}: groups that are not shown are left out of what is computed from groups"
         )
+        return None if state is Above.NOTHING else left_out
     if dropped:
         sums = ", also in sums and counts of groups" if state is Above.MORE_AND_SUMS else ""
         return (

@@ -148,6 +148,7 @@ class Plan:
 
     ``output`` reads only ``Stored`` tables named after the measurements and public queries.
     ``notes`` tell a reader which parts of the answer come from the policy and not from the data.
+    ``clamped`` are those on values that count as an end of their range.
     """
 
     measurements: tuple[Measurement, ...]
@@ -156,3 +157,4 @@ class Plan:
     columns: tuple[Column, ...]
     lookups: tuple[Lookup, ...] = ()
     notes: tuple[str, ...] = ()
+    clamped: tuple[str, ...] = ()

@@ -19,8 +19,10 @@ from dpsql.bound import (
 )
 from dpsql.bound.row_weights import Weights
 from dpsql.catalog.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
+from dpsql.exact import number
 from dpsql.plan.empty_groups import least_units
 from dpsql.policy.types import Scalar
+from dpsql.price.notes import notes
 from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan, Search
 from dpsql.privacy.mechanisms import (
     DiscreteGaussian,
@@ -57,7 +59,7 @@ def show(priced: PricedPlan, statements: Statements) -> str:
         lines += [*_measurement(part), *_statements(part, statements)]
     for public in priced.plan.publics:
         lines.append(f"public {public.name}: read exactly, free")
-    lines += [f"note: {note}" for note in priced.plan.notes]
+    lines += [f"note: {note}" for note in notes(priced)]
     lines.append(cost_line(priced))
     return "\n".join(lines)
 
@@ -253,16 +255,3 @@ def law_text(item: Noised | Chosen) -> str:
             return f"discrete Gaussian, deviation {item.standard_deviation:.6g}"
         case _:
             assert_never(item.noise)
-
-
-def number(value: Fraction) -> str:
-    """An exact number, written with few digits.
-
-    >>> number(Fraction(1, 3)), number(Fraction(50)), number(Fraction(1, 10**9))
-    ('0.333333', '50', '1e-09')
-    """
-    return (
-        str(value.numerator)
-        if value.denominator == 1 and abs(value) < 10**9
-        else f"{float(value):.6g}"
-    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpsql.exact import number
 from dpsql.price.priced import PricedPlan
-from dpsql.price.show import number
 from dpsql.reuse.match import AnswerSources
 from dpsql.reuse.pieces import Piece
 

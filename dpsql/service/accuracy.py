@@ -14,7 +14,7 @@ SMALLEST = Fraction(1, 10**6)
 
 
 def widest_error(mine: Settings) -> Fraction | None:
-    """The largest half-width that the settings allow for a 95 % interval; None if they set none."""
+    """The largest half-width that the settings allow for a 95 % interval of the noise; None if they set none."""
     if mine.max_relative_error is None:
         return mine.max_error
     if mine.expected_size is None:

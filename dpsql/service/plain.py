@@ -43,7 +43,7 @@ def python_rows(reply: Reply) -> list[tuple[Any, ...]]:
 
 
 def intervals(reply: Reply) -> dict[str, list[tuple[float | None, float | None]]]:
-    """The 95 % interval of every row, for each noised column."""
+    """The 95 % interval of every row's noise, for each noised column."""
     names = distinct([c.name for c in reply.columns])
     return {
         names[position]: list(zip(low.to_pylist(), high.to_pylist(), strict=True))

@@ -59,7 +59,7 @@ class Reply:
 
     ``tag`` is the command's name (SELECT, SET, SHOW, EXPLAIN). ``table`` has one column for each
     of ``columns``, by position. ``intervals`` maps positions to lower and upper ends. ``notes`` say
-    which parts of the answer come from the policy and not from the data.
+    which parts of the answer come from the policy and not from the data, and what it may leave out.
     """
 
     tag: str
@@ -73,6 +73,9 @@ class Reply:
     timely: bool = False
     """Whether the statement reads the current time, so that its text may ask for something else
     later."""
+
+    noise_alone: bool = False
+    """Whether values, rows or groups may be cut before noise is added. Intervals do not include that."""
 
     tables: frozenset[str] = frozenset()
     """The private tables that the statement reads. Their accounts are charged for it."""

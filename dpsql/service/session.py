@@ -33,6 +33,7 @@ from dpsql.pipeline import (
 )
 from dpsql.policy.model import Role
 from dpsql.policy.types import Kind, Scalar
+from dpsql.price.notes import cuts, notes
 from dpsql.price.priced import PricedPlan
 from dpsql.price.request import Request
 from dpsql.price.show import show
@@ -295,8 +296,8 @@ class Session:
             release = nonnegative(release, priced)
         reply = Reply(
             "SELECT", release.columns, release.table, release.intervals,
-            before + given.cost, given.recalled, notes=priced.plan.notes, timely=timely,
-            tables=tables,
+            before + given.cost, given.recalled, notes=notes(priced), timely=timely,
+            noise_alone=bool(cuts(priced)), tables=tables,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
 

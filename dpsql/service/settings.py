@@ -97,7 +97,7 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "max_error",
             _positive,
-            "spend only as much as keeps the error of every count and sum within this, 19 times in 20",
+            "spend only as much as keeps the noise of every count and sum within this, 19 times in 20",
         ),
         Setting(
             "mechanism",
@@ -108,7 +108,7 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "intervals",
             _switch,
-            "add columns <name>_low and <name>_high, the ends of 95 % intervals",
+            "add columns <name>_low and <name>_high, the ends of 95 % intervals of the noise",
         ),
         Setting("fresh", _switch, "ask, and pay, for new noise instead of a stored answer"),
         Setting("session", _named, "the session account that is charged, by its name"),

@@ -92,17 +92,21 @@ def test_demo_data_are_what_they_were(data: Path, tmp_path: Path) -> None:
 def test_a_table_shows_values_intervals_and_cost(policy: Path, capsys: Output) -> None:
     sql = "SELECT country, COUNT(*) AS n, AVG(age) AS age FROM customers GROUP BY country"
     assert ask(policy, sql) == 0
-    header, rule, *rows, note, footer = capsys.readouterr().out.splitlines()
+    header, rule, *rows, note, cut, footer = capsys.readouterr().out.splitlines()
     assert header.split() == ["country", "n", "age"]
     assert note == "country: all public groups are shown, those without rows too"
+    assert cut == "values outside 18 .. 100 count as the nearer end"
     assert set(rule) == {"─"}
     assert len(rows) == 8
     assert all("± " in row and " … " in row for row in rows)
     assert "cost epsilon 0.5" in footer
     assert 'epsilon 9.5 of 10 left in session "default"' in footer
+    assert footer.endswith("intervals are of the noise alone")
     assert ask(policy, sql) == 0
     assert "a stored answer, free" in capsys.readouterr().out
     assert spent(policy) == 0.5
+    assert ask(policy, "SELECT COUNT(*) AS n FROM customers") == 0
+    assert "intervals hold 19 times in 20" in capsys.readouterr().out, "nothing can be cut"
 
 
 def test_keys_are_shown_plainly(policy: Path, capsys: Output) -> None:
@@ -141,7 +145,8 @@ def test_json_has_the_fixed_shape(policy: Path, capsys: Output) -> None:
     assert ask(policy, "--format", "json", sql) == 0
     said = capsys.readouterr()
     document = json.loads(said.out)
-    assert [*document] == ["columns", "rows", "intervals", "cost", "remaining", "recalled"]
+    names = ["columns", "rows", "intervals", "cost", "remaining", "recalled", "notes"]
+    assert [*document] == names
     assert document["columns"] == [
         {"name": "d", "type": "date"},
         {"name": "n", "type": "bigint"},

@@ -16,7 +16,7 @@ def test_five_commands_lead_from_a_file_to_an_answer(tmp_path: Path) -> None:
     assert sum(t.seconds for t in typed) < 300
     drafted, checked, explained, asked, left = (t.printed for t in typed)
     assert "1. a rider: all rows with the same rider_id" in drafted
-    assert drafted.count("error, 19 times in 20 within") == 2
+    assert drafted.count("noise, 19 times in 20 within") == 2
     assert "protects   rider (rides.rider_id)" in checked
     assert "How one rider is bounded" in explained
     assert "epsilon 0.5" in asked

@@ -90,8 +90,9 @@ def test_what_is_not_declared_is_measured_beside_it() -> None:
     assert measured(sql) == 1
     reply = service("dashboards", "shop", seed=1).session("analyst").execute(sql)
     assert reply.table.column(1).to_pylist() == [date(2025, 12, 31)]
-    assert reply.notes == (NOTE.format("MAX"),)
-    assert json.loads(plain.to_json(reply))["notes"] == [NOTE.format("MAX")]
+    cut = "rows beyond 50 a customer do not count (max_rows_per_unit)"
+    assert reply.notes == (NOTE.format("MAX"), cut)
+    assert json.loads(plain.to_json(reply))["notes"] == [NOTE.format("MAX"), cut]
 
 
 def test_a_declared_list_that_turns_out_empty_is_no_answer() -> None:
