@@ -29,6 +29,7 @@ from dpsql.ledger.store import Hold, Ledger, Note
 from dpsql.plan.build import build
 from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.nodes import Enumerator, Plan
+from dpsql.plan.noise_alone import Show
 from dpsql.price import search
 from dpsql.price.priced import PricedMeasurement, PricedPlan
 from dpsql.price.request import Request
@@ -132,14 +133,15 @@ def with_suggestion(ask: Callable[[Source], Found], source: Source, catalog: Cat
 
 
 def make_plan(
-    source: Source, catalog: Catalog, enumerator: Enumerator, empty_groups: EmptyGroups = "auto"
-) -> Plan:
+    source: Source, catalog: Catalog, enumerator: Enumerator, empty_groups: EmptyGroups = "auto",
+    show: Show = "sensible",
+) -> Plan:  # fmt: skip
     """Run the pure stages that do not depend on the budget."""
     checked = check(bind(parse(source), catalog))
     limits = catalog.policy.limits
     return build(
         checked, enumerator, limits.max_cells,
-        strict_timing=limits.strict_timing, empty_groups=empty_groups,
+        strict_timing=limits.strict_timing, empty_groups=empty_groups, show=show,
     )  # fmt: skip
 
 

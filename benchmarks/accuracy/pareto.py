@@ -67,7 +67,7 @@ def error(services: Iterable[Service], aggregate: str, *settings: str) -> tuple[
         plain = service._engine._root.cursor()  # the same database
         truth = [row[1] for row in plain.sql(sql).fetchall()]
         session = service.session()
-        for setting in ("fresh = on", *settings):
+        for setting in ("fresh = on", "show = always", *settings):
             session.execute(f"SET dpsql.{setting}")
         reply = session.execute(sql)
         assert reply.cost.epsilon == 1

@@ -157,9 +157,18 @@ Apart = Values | Ranked
 """The statistics that need an engine query of their own, apart from all others."""
 
 
+Finish = Callable[[tuple[Column, ...]], Expression]
+"""The result of an aggregate, from the noisy columns of its statistics."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """An aggregate as statistics, and its result as an expression over their noisy columns."""
+    """An aggregate as statistics, and its result as an expression over their noisy columns.
+
+    ``mean`` is the total and the count of a mean of values, less the middle of their range. The
+    result says nothing if this mean may be any value: see ``plan.noise_alone``.
+    """
 
     statistics: tuple[Statistic, ...]
-    finish: Callable[[tuple[Column, ...]], Expression]
+    finish: Finish
+    mean: tuple[Total, Rows | Units] | None = None

@@ -61,17 +61,18 @@ from dpsql.plan.lift import lift_conditions
 from dpsql.plan.lower import adds_up, centre_sums, check_timing, finish, lower
 from dpsql.plan.narrowed import NeededColumns, fit_columns, needed_below, split_filter
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
+from dpsql.plan.noise_alone import Show, hide, with_hidden
 from dpsql.policy.types import Kind
 
 
 def build(
     checked: Checked, enumerator: Enumerator, most_cells: int, *,
-    strict_timing: bool = False, empty_groups: EmptyGroups = "auto",
+    strict_timing: bool = False, empty_groups: EmptyGroups = "auto", show: Show = "sensible",
 ) -> Plan:  # fmt: skip
     """The plan of a checked query. Reads no private row: ``enumerator`` lists public groups."""
     bound = checked.bound
     numbers = _numbers(bound.relation)
-    builder = _Builder(enumerator, most_cells, numbers, strict_timing, empty_groups)
+    builder = _Builder(enumerator, most_cells, numbers, strict_timing, empty_groups, show)
     try:
         if strict_timing:
             check_timing(bound.relation)
@@ -105,6 +106,7 @@ class _Builder:
     numbers: Iterator[int]
     strict_timing: bool
     empty_groups: EmptyGroups
+    show: Show
     measurements: list[Measurement] = field(default_factory=list)
     publics: list[PublicQuery] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
@@ -253,6 +255,10 @@ class _Builder:
             aggregate, lowered, cells, dropped=dropped, counted=hidden
         )
         found = finish(aggregate, source, measurement.key_fields, measurement, lowered)
+        if self.show == "sensible":
+            found, may_hide = hide(found, measurement, lowered)
+            name = measurement.name
+            self.measurements = [with_hidden(m, name, may_hide) for m in self.measurements]
         if not hidden:
             return found
         whole = next(m for m in self.measurements if m.name == measurement.name)

@@ -39,6 +39,7 @@ from dpsql.ir.relations import (
     with_inputs,
 )
 from dpsql.plan.nodes import Plan
+from dpsql.plan.noise_alone import without_hiding
 from dpsql.policy.types import Kind
 from dpsql.sql.own import OWN
 
@@ -59,6 +60,7 @@ def trace_to_table(relation: Relation, value: Expression) -> tuple[Expression, S
     """The value over the columns of one stored table; None if it combines several rows.
 
     A window beside the value does not change its row. A value that uses a window combines rows.
+    A value is traced as if it were never hidden.
     """
     definitions: dict[int, Expression] = {}
     current = relation
@@ -71,7 +73,7 @@ def trace_to_table(relation: Relation, value: Expression) -> tuple[Expression, S
         current = current.input
     if not isinstance(current, Stored):
         return None
-    expanded = _expanded(value, definitions)
+    expanded = without_hiding(_expanded(value, definitions))
     own = {f.number for f in current.fields}
     return (expanded, current) if all(c.number in own for c in columns(expanded)) else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -89,13 +90,40 @@ class UnitCount:
 
 
 @dataclass(frozen=True, slots=True)
+class HiddenMean:
+    """A mean that is NULL where noise alone may decide it: see ``plan.noise_alone``.
+
+    ``total`` and ``count`` are positions of statistics. ``half`` is half the width of the range of
+    the values. ``width`` names the parameter with the half width of the noise.
+    """
+
+    total: int
+    count: int
+    half: Fraction
+    width: str
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRank:
+    """A value chosen by its rank that is NULL where noise alone may decide it.
+
+    ``value`` and ``count`` are positions of statistics. ``width`` names the parameter with the
+    number of rows up to which the rank may be any.
+    """
+
+    value: int
+    count: int
+    width: str
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """Statistics of private rows by group, to which noise is added.
 
     ``cells`` None means that groups are not public and must pass a threshold. ``columns`` are
     the released columns, one for each statistic. ``lifted`` is how the engine reads ``input``
     under strict timing; it changes no answer. ``unit_count`` is set where groups without rows must
-    not take part in the operators above.
+    not take part in the operators above. ``hidden`` are the values that may be NULL.
     """
 
     name: str
@@ -109,6 +137,7 @@ class Measurement:
     terms: Terms | None = None
     lifted: Lifted | None = None
     unit_count: UnitCount | None = None
+    hidden: tuple[HiddenMean | HiddenRank, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

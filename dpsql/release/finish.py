@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpsql.price.priced import PricedPlan
 from dpsql.release import intervals as ends
+from dpsql.release.hidden_values import hidden_note
 from dpsql.release.interval_calls import compute_interval_calls
 from dpsql.release.lookups import Reader, all_known
 from dpsql.release.picked import pick_columns
@@ -54,20 +56,22 @@ def finish(
     shown = pa.Table.from_arrays(values, names=table.column_names[: len(columns)])
     direct = ends.widths(priced, outputs, noises) if intervals else {}
     found = _intervals(direct, len(outputs), table, wanted)
-    return Release(columns, shown, found)
+    return Release(columns, shown, found, hidden_note(known, shown))
 
 
 def _intervals(
     direct: Mapping[int, float], outputs: int, table: pa.Table, wanted: list[ends.Simulated]
 ) -> dict[int, tuple[pa.Array, pa.Array]]:
+    """Both ends of each interval. A value that is NULL has none."""
     found: dict[int, tuple[pa.Array, pa.Array]] = {}
     for i, width in direct.items():
         values = table.column(i).combine_chunks().to_numpy(zero_copy_only=False).astype(np.float64)
         found[i] = pa.array(values - width), pa.array(values + width)
     for position, item in enumerate(wanted):
         at = outputs + 2 * position
-        found[item.position] = (
-            table.column(at).combine_chunks(),
-            table.column(at + 1).combine_chunks(),
+        there = pc.is_valid(table.column(item.position))
+        low, high = (
+            pc.if_else(there, table.column(i), None).combine_chunks() for i in (at, at + 1)
         )
+        found[item.position] = low, high
     return found

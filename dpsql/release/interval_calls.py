@@ -8,6 +8,7 @@ Argument: the functions here get nothing else.
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import real
 from dpsql.exact import parse_exact
-from dpsql.ir.expressions import Call, Column, Expression, Shape, substitute
+from dpsql.ir.expressions import NULL, Call, Case, Column, Expression, Shape, substitute
 from dpsql.ir.relations import Relation, inputs, with_expressions, with_inputs
 from dpsql.plan.interval_functions import NOTHING, find_interval_calls, trace_to_table
 from dpsql.policy.types import Kind
@@ -60,10 +61,16 @@ def compute_interval_calls(
         wanted = [Simulated(0, expanded, low, high)]
         tables[stored.name] = simulate(known, wanted, tables[stored.name], run)
         relation = with_inputs(relation, (carry_columns(source, wanted),))
-        ends[value] = low, high
+        ends[value] = _where_known(value, low), _where_known(value, high)
     if not ends:
         return relation
     return with_expressions(relation, lambda node: substitute(node, lambda n: _end(n, ends)))
+
+
+def _where_known(value: Expression, end: Expression) -> Expression:
+    """The end of an interval; NULL where the value is NULL."""
+    known = apply("not", apply("is_null", value))
+    return Case(((known, end),), replace(NULL, shape=end.shape), end.shape.optional())
 
 
 def _around(value: Expression, width: float) -> tuple[Expression, Expression]:

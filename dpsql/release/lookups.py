@@ -15,11 +15,13 @@ from typing import Protocol, cast
 
 import pyarrow as pa
 
+from dpsql.catalog.statistic import Quantile
 from dpsql.engines.duckdb.parameters import parameters
 from dpsql.engines.engine import Value
 from dpsql.plan.empty_groups import least_units
-from dpsql.plan.nodes import Lookup, Measurement, PublicQuery, UnitCount
-from dpsql.price.priced import PricedPlan
+from dpsql.plan.nodes import HiddenRank, Lookup, Measurement, PublicQuery, UnitCount
+from dpsql.plan.noise_alone import Hidden, noise_width
+from dpsql.price.priced import Chosen, PricedPlan
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.postprocess_sql import write_output
 from dpsql.release.rows import ColumnNoise, NoisyRows
@@ -65,7 +67,28 @@ class Known:
             count = measurement.unit_count
             if count is not None and count.least in asked:
                 found[count.least] = self._least(measurement, count)
+            for hidden in measurement.hidden:
+                if hidden.width in asked:
+                    found[hidden.width] = self.noise_of(measurement, hidden)
         return found
+
+    def noise_of(self, measurement: Measurement, hidden: Hidden) -> float:
+        """The width of the noise that may decide a value; where rows differ, that of the widest."""
+        if isinstance(hidden, HiddenRank):
+            return self._ranks(measurement, hidden.value)
+        noises = self.noises[measurement.name]
+        total, count = noises[hidden.total], noises[hidden.count]
+        assert total is not None, "totals are noised"
+        assert count is not None, "counts are noised"
+        return noise_width(hidden, total.deviation(), count.deviation())
+
+    def _ranks(self, measurement: Measurement, position: int) -> float:
+        """The number of rows of a group up to which a chosen rank may be any."""
+        parts = {part.measurement.name: part for part in self.priced.parts}
+        item = parts[measurement.name].noised[position]
+        assert isinstance(item, Chosen)
+        assert isinstance(item.statistic, Quantile)
+        return item.half_width / float(item.statistic.steepness)
 
     def _least(self, measurement: Measurement, count: UnitCount) -> int:
         """The least number of units with which a released group takes part, given its noise."""

@@ -59,6 +59,10 @@ class ColumnNoise:
         """The width within which a value of any row is of its exact value in 19 of 20 answers."""
         return max(map(_half_width, self.laws))
 
+    def deviation(self) -> float:
+        """The largest standard deviation of the noise of any row."""
+        return max(law.standard_deviation() for law in self.laws)
+
     def half_widths(self, rows: int) -> npt.NDArray[np.float64]:
         """The width within which each row's value is of the exact one in 19 of 20 answers."""
         each = np.array([_half_width(law) for law in self.laws])
@@ -140,11 +144,15 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The answer that a face may show; ``intervals`` has both ends, by position of the column."""
+    """The answer that a face may show; ``intervals`` has both ends, by position of the column.
+
+    ``notes`` follow from released numbers.
+    """
 
     columns: tuple[OutputColumn, ...]
     table: pa.Table
     intervals: Mapping[int, tuple[pa.Array, pa.Array]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def as_type(column: pa.ChunkedArray, wanted: pa.DataType, *, safe: bool = True) -> pa.ChunkedArray:

@@ -45,7 +45,7 @@ class Side:
         self._session.settings = replace(
             self._session.settings, bounding=question.bounding, mechanism=question.mechanism,
             dialect=question.dialect, search=question.search, consistent=question.consistent,
-            empty_groups=question.empty_groups,
+            empty_groups=question.empty_groups, show="always",
         )  # fmt: skip
         self._before, self._asked = self._spent(), 0
         self._samples: list[list[Samples]] = []

@@ -192,7 +192,8 @@ class Session:
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
         wanted, request = widest_error(mine), self._request(mine)
-        plan = make_plan(source, catalog, self._service.tools.enumerator, mine.empty_groups)
+        enumerator = self._service.tools.enumerator
+        plan = make_plan(source, catalog, enumerator, mine.empty_groups, mine.show)
 
         def at(asked: Request) -> PricedPlan:
             return price_plan(plan, source, asked)
@@ -296,7 +297,7 @@ class Session:
             release = nonnegative(release, priced)
         reply = Reply(
             "SELECT", release.columns, release.table, release.intervals,
-            before + given.cost, given.recalled, notes=notes(priced), timely=timely,
+            before + given.cost, given.recalled, notes=(*notes(priced), *release.notes), timely=timely,
             noise_alone=bool(cuts(priced)), tables=tables,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply

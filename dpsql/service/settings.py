@@ -13,6 +13,7 @@ from dpsql.exact import parse_exact
 from dpsql.ir.privacy_clause import LEAST_DELTA, SMALLEST
 from dpsql.ledger.accounts import LONGEST_SESSION_NAME
 from dpsql.plan.empty_groups import EmptyGroups
+from dpsql.plan.noise_alone import Show
 from dpsql.policy.model import TemporaryView
 from dpsql.price.request import Mechanism
 from dpsql.sql.dialects.tables import DIALECTS
@@ -41,6 +42,7 @@ class Settings:
     nonnegative: bool = False
     consistent: bool = False
     empty_groups: EmptyGroups = "auto"
+    show: Show = "sensible"
     views: tuple[TemporaryView, ...] = ()
     """The temporary views of the session, which ``dpsql.service.temporary`` makes."""
 
@@ -135,6 +137,11 @@ SETTINGS: dict[str, Setting] = {
             "empty_groups",
             _word("auto", "keep", "drop"),
             "public groups that may have no rows: keep them, or drop those with too few units",
+        ),
+        Setting(
+            "show",
+            _word("sensible", "always"),
+            "averages and similar values that noise alone may decide: NULL, or always the number",
         ),
     )
 }
@@ -254,6 +261,7 @@ def _bad_value(name: str) -> Refusal:
         "nonnegative": "on",
         "consistent": "on",
         "empty_groups": "'keep'",
+        "show": "'always'",
     }
     return Refusal(
         "DP401",

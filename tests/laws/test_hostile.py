@@ -33,6 +33,7 @@ from dpsql.ir.statements import Query, TableRows
 from dpsql.policy.load import load
 from dpsql.policy.source import SourceDescription
 from dpsql.price.priced import PricedMeasurement, PricedPlan
+from dpsql.release.hidden_values import NOTE as BY_NOISE
 from dpsql.service import Service, Session
 from dpsql.service.session import Parameters
 from dpsql.service.settings import Settings
@@ -165,7 +166,8 @@ def _said(ask: Callable[[], object], keys: list[tuple[object, ...]] | None = Non
     if isinstance(reply, str):
         return reply
     table = reply.table  # type: ignore[attr-defined]
-    columns, notes = reply.columns, reply.notes  # type: ignore[attr-defined]
+    columns = reply.columns  # type: ignore[attr-defined]
+    notes = tuple(n for n in reply.notes if n != BY_NOISE)  # type: ignore[attr-defined]
     texts = [table.column(i).to_pylist() for i, c in enumerate(columns) if not c.kind.numeric]
     if keys is not None:
         keys += zip(*texts, strict=True)

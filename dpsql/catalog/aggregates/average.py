@@ -20,7 +20,7 @@ from dpsql.catalog.record import (
     Steady,
 )
 from dpsql.catalog.shapes import mean_shape
-from dpsql.catalog.statistic import Lowered, Rows, Total, Units
+from dpsql.catalog.statistic import Finish, Lowered, Rows, Total, Units
 from dpsql.ir.domain import numbers
 from dpsql.ir.expressions import Aggregated, Column, Expression
 from dpsql.ir.relations import Private
@@ -49,9 +49,12 @@ def lower(call: Aggregated, _: Private) -> Lowered:
         total = Total(
             value, low, high, centre=middle, where=call.where, cap=(least, most), averaged=True
         )
-        return Lowered((total, Units(there)), finish)
-    total = Total(value, low, high, centre=middle, where=call.where)
-    return Lowered((total, Rows(there)), finish)
+        return _mean(total, Units(there), finish)
+    return _mean(Total(value, low, high, centre=middle, where=call.where), Rows(there), finish)
+
+
+def _mean(total: Total, count: Rows | Units, finish: Finish) -> Lowered:
+    return Lowered((total, count), finish, (total, count))
 
 
 RECORDS = (

@@ -26,7 +26,8 @@ def lower(call: Aggregated, _: Private) -> Lowered:
         population = pair.covariance(products, x, y, count)
         return of_sample(population, count) if call.function == "covar_samp" else population
 
-    return Lowered((pair.products, *pair.totals, pair.count), finish)
+    mean = (pair.products, pair.count)
+    return Lowered((pair.products, *pair.totals, pair.count), finish, mean)
 
 
 def correlation(call: Aggregated, _: Private) -> Lowered:
@@ -36,7 +37,8 @@ def correlation(call: Aggregated, _: Private) -> Lowered:
     """
     pair = Paired(centre_value(call.args[0]), centre_value(call.args[1]), call.where)
     statistics = (pair.products, *pair.totals, *pair.squares, pair.count)
-    return Lowered(statistics, lambda columns: make_correlation(pair, columns))
+    mean = (pair.products, pair.count)
+    return Lowered(statistics, lambda columns: make_correlation(pair, columns), mean)
 
 
 def make_correlation(pair: Paired, columns: tuple[Column, ...]) -> Expression:

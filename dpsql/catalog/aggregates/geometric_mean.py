@@ -46,7 +46,8 @@ def lower(call: Aggregated, _: Private) -> Lowered:
         return clamp(apply("exp", apply("add", real(middle), mean)), low, high)
 
     total = Total(logarithm, least, most, centre=Fraction(middle), where=there)
-    return Lowered((total, Rows(there)), finish)
+    count = Rows(there)
+    return Lowered((total, count), finish, (total, count))
 
 
 RECORDS = (

@@ -24,7 +24,7 @@ from dpsql.catalog.record import (
     Unanswered,
 )
 from dpsql.catalog.shapes import double_shape
-from dpsql.catalog.statistic import Lowered, Rows, Statistic
+from dpsql.catalog.statistic import Lowered, Rows
 from dpsql.ir.expressions import Aggregated, Column, Expression
 from dpsql.ir.relations import Private
 
@@ -36,8 +36,9 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     """
     value, where = centre_value(call.args[0]), call.where
     powers = tuple(value.power(exponent, where) for exponent in (1, 2, 3, 4))
-    statistics: tuple[Statistic, ...] = (*powers, Rows(not_null(value.value, where)))
-    return Lowered(statistics, lambda columns: _kurtosis(columns[:-1], columns[-1]))
+    count = Rows(not_null(value.value, where))
+    mean = (powers[-1], count)
+    return Lowered((*powers, count), lambda columns: _kurtosis(columns[:-1], columns[-1]), mean)
 
 
 def _kurtosis(totals: tuple[Column, ...], count: Column) -> Expression:

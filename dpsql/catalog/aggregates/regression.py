@@ -20,9 +20,10 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     pair = Paired(centre_value(call.args[0]), centre_value(call.args[1]), call.where)
     if call.function == "regr_count":
         return Lowered((pair.count,), lambda columns: columns[0])
+    mean = (pair.products, pair.count)
     if call.function == "regr_r2":
         statistics = (pair.products, *pair.totals, *pair.squares, pair.count)
-        return Lowered(statistics, lambda columns: _squared(make_correlation(pair, columns)))
+        return Lowered(statistics, lambda columns: _squared(make_correlation(pair, columns)), mean)
 
     def finish(columns: tuple[Column, ...]) -> Expression:
         products, y, x, squares, count = columns
@@ -33,7 +34,7 @@ def lower(call: Aggregated, _: Private) -> Lowered:
         below = apply("multiply", slope, pair.second.mean(x, count))
         return apply("subtract", pair.first.mean(y, count), below)
 
-    return Lowered((pair.products, *pair.totals, pair.squares[1], pair.count), finish)
+    return Lowered((pair.products, *pair.totals, pair.squares[1], pair.count), finish, mean)
 
 
 def _squared(value: Expression) -> Expression:

@@ -23,7 +23,7 @@ from dpsql.catalog.record import (
     Unanswered,
 )
 from dpsql.catalog.shapes import double_shape
-from dpsql.catalog.statistic import Lowered, Rows, Statistic
+from dpsql.catalog.statistic import Lowered, Rows
 from dpsql.ir.expressions import Aggregated, Column, Expression
 from dpsql.ir.relations import Private
 
@@ -32,8 +32,9 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     """``sqrt(n(n-1))/(n-2) m3 / m2^(3/2)``; NULL for at most two rows, or where no value varies."""
     value, where = centre_value(call.args[0]), call.where
     powers = tuple(value.power(exponent, where) for exponent in (1, 2, 3))
-    statistics: tuple[Statistic, ...] = (*powers, Rows(not_null(value.value, where)))
-    return Lowered(statistics, lambda columns: _skewness(columns[:-1], columns[-1]))
+    count = Rows(not_null(value.value, where))
+    mean = (powers[-1], count)
+    return Lowered((*powers, count), lambda columns: _skewness(columns[:-1], columns[-1]), mean)
 
 
 def _skewness(totals: tuple[Column, ...], count: Column) -> Expression:

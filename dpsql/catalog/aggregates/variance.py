@@ -34,8 +34,8 @@ def lower(call: Aggregated, _: Private) -> Lowered:
         population = value.spread(total, squares, count)
         return _finished(call.function, population, count)
 
-    statistics = (value.total(where), value.squares(where), Rows(not_null(value.value, where)))
-    return Lowered(statistics, finish)
+    squares, count = value.squares(where), Rows(not_null(value.value, where))
+    return Lowered((value.total(where), squares, count), finish, (squares, count))
 
 
 def _finished(function: str, population: Expression, count: Column) -> Expression:
