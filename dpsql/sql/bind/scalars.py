@@ -80,7 +80,8 @@ class Scalars:
 
     def rowwise(self) -> Scalars:
         """A binder for the same names that takes neither aggregates nor windows."""
-        return Scalars(self.context, self.scope)
+        scope, names = self.scope, self.scope.row_aliases
+        return Scalars(self.context, scope if names is None else replace(scope, aliases=names))
 
     def without_windows(self) -> Scalars:
         """The same binder, without window functions."""

@@ -107,6 +107,8 @@ class Scope:
 
     sources: tuple[Named, ...] = ()
     aliases: Mapping[str, Expression] = field(default_factory=dict)
+    row_aliases: Mapping[str, Expression] | None = None
+    """The output aliases for single rows, if these are not ``aliases``."""
     ctes: Mapping[str, tuple[exp.Expr, Scope, tuple[str, ...]]] = field(default_factory=dict)
     merged: frozenset[str] = frozenset()
     """The columns that USING merged: such a name means the column of the first source."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -12,9 +12,7 @@ from dpsql.ir.relations import (
     Aggregate,
     Filter,
     Private,
-    Project,
     Relation,
-    Sort,
     Windowed,
 )
 from dpsql.sql.bind import privacy
@@ -24,11 +22,9 @@ from dpsql.sql.bind.context import Context, Output, QueryBinder, refuse
 from dpsql.sql.bind.correlated import decorrelate
 from dpsql.sql.bind.counted_groups import Counting, over_rows
 from dpsql.sql.bind.determined import unit_of
-from dpsql.sql.bind.distinct import without_repeats
 from dpsql.sql.bind.group_keys import Grouping, bind_grouping
 from dpsql.sql.bind.grouping_calls import GroupingCalls
 from dpsql.sql.bind.join_graph import arrange_joins
-from dpsql.sql.bind.limits import apply_limit
 from dpsql.sql.bind.options import with_terms
 from dpsql.sql.bind.outputs import (
     aggregates,
@@ -40,6 +36,7 @@ from dpsql.sql.bind.outputs import (
 )
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, fold_name, same
+from dpsql.sql.bind.select_list import Body, Item, finish
 from dpsql.sql.bind.sources import bind_from
 from dpsql.sql.bind.subqueries import unnest_conditions
 from dpsql.sql.bind.window_calls import Windows, sort_key
@@ -49,15 +46,6 @@ from dpsql.sql.spans import span_of
 
 MOST_COLUMNS = 1_600
 """The most columns of a SELECT, as of a table in PostgreSQL."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One output of a SELECT list."""
-
-    name: str
-    node: exp.Expr | None
-    value: Expression
 
 
 def bind_select(select: exp.Select, context: Context, ctes: Scope, query: QueryBinder) -> Output:
@@ -71,17 +59,8 @@ def bind_select(select: exp.Select, context: Context, ctes: Scope, query: QueryB
         if aggregates(select)
         else _Plain(select, context, relation, scope).bind()
     )
-    output = _finish(select, context, bound)
+    output = finish(select, context, bound)
     return replace(output, relation=with_terms(select, output.relation, relation, scope))
-
-
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """A SELECT before its output list: the relation, the output items, and the ORDER BY keys."""
-
-    relation: Relation
-    items: tuple[_Item, ...]
-    order: tuple[SortKey, ...]
 
 
 def _where(
@@ -117,11 +96,11 @@ class _Plain:
         self.windows = Windows(context)
         self.calls: Calls | None = None
 
-    def bind(self) -> _Body:
+    def bind(self) -> Body:
         items = self._items()
         chosen = self._chosen(items)
         order = self._order(items)
-        return _Body(self._windowed(self.relation, chosen), items, order)
+        return Body(self._windowed(self.relation, chosen), items, order)
 
     def scalars(self, scope: Scope | None = None) -> Scalars:
         return Scalars(self.context, scope or self.scope, self.calls, self.windows)
@@ -130,17 +109,17 @@ class _Plain:
         """An output or ORDER BY expression."""
         return self.scalars(scope).bind(node)
 
-    def _items(self) -> tuple[_Item, ...]:
-        found: list[_Item] = []
+    def _items(self) -> tuple[Item, ...]:
+        found: list[Item] = []
         for node in self.select.expressions:
             inner = node.this if isinstance(node, exp.Alias) else node
             every = star(inner)
             if every is None:
-                found.append(_Item(output_name(node), inner, self.value(inner)))
+                found.append(Item(output_name(node), inner, self.value(inner)))
             else:
                 table = every.args.get("table") if isinstance(every, exp.Column) else None
                 fields = self.scope.star(every, None if table is None else fold_name(table))
-                found += [_Item(f.name, None, self.starred(f, every)) for f in fields]
+                found += [Item(f.name, None, self.starred(f, every)) for f in fields]
             if len(found) > MOST_COLUMNS:
                 raise refuse(
                     "DP115", node, f"more than {MOST_COLUMNS} columns in one SELECT",
@@ -152,13 +131,16 @@ class _Plain:
         """The value of a column of ``*``."""
         return replace(field, span=span_of(node))
 
-    def _chosen(self, items: tuple[_Item, ...]) -> Expression | None:
+    def _chosen(self, items: tuple[Item, ...]) -> Expression | None:
         """The condition of QUALIFY, which may use columns, windows and the names of outputs."""
         qualify = self.select.args.get("qualify")
         if qualify is None:
             return None
-        scope = replace(self.scope, aliases={i.name: i.value for i in items})
-        return self.over(self.scalars(scope).condition(qualify.this), qualify)
+        return self.over(self.scalars(self._with_outputs(items)).condition(qualify.this), qualify)
+
+    def _with_outputs(self, items: tuple[Item, ...]) -> Scope:
+        """The scope with the names of outputs."""
+        return replace(self.scope, aliases={i.name: i.value for i in items})
 
     def over(self, value: Expression, _node: exp.Expr) -> Expression:
         """The value unchanged: without aggregation any column may be used."""
@@ -173,7 +155,7 @@ class _Plain:
         place = span_of(self.select.args["qualify"])
         return Filter(relation, chosen, fields, relation.privacy, place)
 
-    def _order(self, items: tuple[_Item, ...]) -> tuple[SortKey, ...]:
+    def _order(self, items: tuple[Item, ...]) -> tuple[SortKey, ...]:
         order = self.select.args.get("order")
         if order is None:
             return ()
@@ -182,7 +164,7 @@ class _Plain:
             return tuple(sort_key(item.value, first) for item in items)
         return tuple(self._sort_key(item, items) for item in order.expressions)
 
-    def _sort_key(self, item: exp.Expr, items: tuple[_Item, ...]) -> SortKey:
+    def _sort_key(self, item: exp.Expr, items: tuple[Item, ...]) -> SortKey:
         node = item.this
         position = ordinal(node, len(items))
         if position is not None:
@@ -197,7 +179,7 @@ class _Plain:
 class _Grouped(_Plain):
     """A SELECT with GROUP BY, HAVING or aggregates."""
 
-    def bind(self) -> _Body:
+    def bind(self) -> Body:
         clause = self.select.args.get("group")
         every = is_group_all(clause)
         groups = Grouping(self._every()) if every else bind_grouping(clause, self._key)
@@ -237,7 +219,7 @@ class _Grouped(_Plain):
                 relation.privacy,
                 span_of(having),
             )
-        return _Body(self._windowed(relation, chosen), items, order)
+        return Body(self._windowed(relation, chosen), items, order)
 
     def value(self, node: exp.Expr, scope: Scope | None = None) -> Expression:
         """An expression over groups: keys and aggregates only."""
@@ -246,8 +228,8 @@ class _Grouped(_Plain):
     def starred(self, field: Column, node: exp.Expr) -> Expression:
         return self.over(replace(field, span=span_of(node)), node)
 
-    def _condition(self, having: exp.Expr, items: tuple[_Item, ...]) -> Expression:
-        scope = replace(self.scope, aliases={i.name: i.value for i in items})
+    def _condition(self, having: exp.Expr, items: tuple[Item, ...]) -> Expression:
+        scope = self._with_outputs(items)
         bound = Scalars(self.context, scope, self.calls).condition(having.this)
         made = {column.number for column, _ in self.windows.found}
         window = next((c for c in columns(bound) if c.number in made), None)
@@ -260,6 +242,18 @@ class _Grouped(_Plain):
                 "Compute it in a subquery, and use WHERE around it.",
             )
         return self.over(bound, having.this)
+
+    def _with_outputs(self, items: tuple[Item, ...]) -> Scope:
+        """The scope with the names of outputs, which mean the keys of a row inside aggregates."""
+        keys: dict[Expression, Expression] = dict(zip(self.key_fields, self.keys, strict=True))
+        own = {f.number for f in self.relation.fields}
+        of_rows = {i.name: substitute(i.value, keys.get) for i in items}
+        row_aliases = {
+            name: value
+            for name, value in of_rows.items()
+            if all(c.number in own for c in columns(value))
+        }
+        return replace(super()._with_outputs(items), row_aliases=row_aliases)
 
     def _every(self) -> list[Expression]:
         """The keys of GROUP BY ALL: the outputs that are neither aggregates nor windows."""
@@ -322,7 +316,7 @@ class _Grouped(_Plain):
         group = self.select.args.get("group")
         return group is not None or any(holds_aggregate(item) for item in self.select.expressions)
 
-    def _aggregate(self, items: tuple[_Item, ...]) -> Relation:
+    def _aggregate(self, items: tuple[Item, ...]) -> Relation:
         assert self.calls is not None
         calls = tuple(call for _, call in self.calls.found)
         fields = (*self.key_fields, *self.levels.found.values(), *(c for c, _ in self.calls.found))
@@ -336,7 +330,7 @@ class _Grouped(_Plain):
             self.levels.with_constants, called=self._called(items),
         )  # fmt: skip
 
-    def _called(self, items: tuple[_Item, ...]) -> tuple[str, ...]:
+    def _called(self, items: tuple[Item, ...]) -> tuple[str, ...]:
         """The names of the keys for analysts: a column's own name, or the name of an output."""
         shown = {i.value.number: i.name for i in reversed(items) if isinstance(i.value, Column)}
         return self.context.called(*(
@@ -358,43 +352,3 @@ def _windowed(relation: Relation, windows: Windows) -> Relation:
         return relation
     fields = relation.fields + tuple(c for c, _ in windows.found)
     return Windowed(relation, tuple(w for _, w in windows.found), fields, relation.privacy)
-
-
-def _finish(select: exp.Select, context: Context, body: _Body) -> Output:
-    """Output list, DISTINCT, ORDER BY and LIMIT over a body."""
-    outputs = tuple(_output_field(context, item) for item in body.items)
-    distinct = select.args.get("distinct") is not None
-    relation = body.relation
-    order = select.args.get("order") or select
-    if body.order and not distinct:
-        relation = Sort(relation, body.order, relation.fields, relation.privacy, span_of(order))
-    relation = Project(relation, tuple(i.value for i in body.items), outputs, relation.privacy)
-    if distinct:
-        relation = without_repeats(relation, outputs, span_of(select), context)
-        if body.order:
-            keys = tuple(_over_outputs(k, body.items, outputs, select) for k in body.order)
-            relation = Sort(relation, keys, outputs, relation.privacy, span_of(order))
-    return Output(apply_limit(relation, select), outputs)
-
-
-def _output_field(context: Context, item: _Item) -> Column:
-    """The output column. A plain column keeps its number, so that known facts still apply."""
-    if isinstance(item.value, Column):
-        return replace(item.value, name=item.name)
-    identifier = any(c.identifier for c in columns(item.value))
-    return context.column(item.name, item.value.shape, identifier=identifier)
-
-
-def _over_outputs(
-    key: SortKey, items: tuple[_Item, ...], outputs: tuple[Column, ...], select: exp.Select
-) -> SortKey:
-    for item, field in zip(items, outputs, strict=True):
-        if item.value == key.value:
-            return replace(key, value=field)
-    raise refuse(
-        "DP111",
-        select.args["order"],
-        "with DISTINCT, ORDER BY can only use columns of the SELECT list",
-        "A row of DISTINCT may stand for several rows that differ in other columns.",
-        "Add the column to the SELECT list.",
-    )
