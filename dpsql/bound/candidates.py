@@ -106,7 +106,8 @@ def _groups(measurement: Measurement, most_groups: int, most: int) -> int:
         most_groups = terms.groups
     elif _counts_units(measurement) and in_one_group(measurement):
         most_groups = 1
-    return min(most_groups, most, most if cells is None else cells.count)
+    count = None if cells is None else cells.count
+    return min(most_groups, most, count or most)  # a statement may leave no group
 
 
 def _caps(groups: int, per_group: int, *, limit: bool) -> UnitTotals | GroupCaps:
