@@ -28,7 +28,7 @@ READY := .venv/.ready
 # Each test that starts a process would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 FAST := tests/golden/test_refusals.py tests/unit/bound tests/unit/checks tests/unit/declarations tests/unit/plan tests/unit/price tests/unit/privacy tests/unit/release
 
 .PHONY: demo check test lint nightly clients superset cube hostile attacks adversary faults mutants bench accuracy reference lock

@@ -12,9 +12,9 @@ Argument: let the values, less the middle of their range, have the ends ``-half`
     let t be their released total and n their released number. The mean may be ``half`` if ``half *
     n - t`` may be the noise of a zero, and ``-half`` if ``half * n + t`` may be. It may be any
     value between them if both hold, so if ``half * n + |t|`` is at most the half width of that
-    noise. If n is not above 0, there may be no rows. Over no rows both numbers are noise alone. Where the range is a single value, n alone
-    tells whether there are rows. A rank may be any if it may be off by as many rows as there are on
-    the longer side of it.
+    noise. If n is not above 0, there may be no rows. Over no rows both numbers are noise alone.
+    Where the range is a single value, n alone tells whether there are rows. A rank may be any if it
+    may be off by as many rows as there are on the longer side of it.
 """
 
 from __future__ import annotations

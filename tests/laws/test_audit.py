@@ -153,6 +153,7 @@ def samples(
     with Service(policy, engine, FreeLedger(), clock=noon, entropy=Entropy()) as opened:
         session = opened.session("analyst")
         session.execute("SET dpsql.fresh = on")
+        session.execute("SET dpsql.show = 'always'")
         session.settings = replace(session.settings, epsilon=epsilon)
         found = []
         for _ in range(answers):

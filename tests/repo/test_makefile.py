@@ -24,7 +24,7 @@ def test_check_lints_and_runs_the_fast_tests() -> None:
         "ruff format --check .", "ruff check .", "mypy", "lint-imports",
     ]  # fmt: skip
     start, _, chosen = tested.partition('-m "not slow" ')
-    assert "-m pytest -n 2" in start
+    assert "-m pytest -n 3" in start
     assert "--cov" not in tested
     assert len(chosen.split()) >= 5
     for place in chosen.split():

@@ -187,9 +187,9 @@ def test_a_dashboard_is_priced_as_it_would_be_paid(
     script.write_text(TILES)
     assert run("explain", policy, "--role", "analyst", "--batch", str(script)) == 0
     out = capsys.readouterr().out
-    to_pay = [line[-2] for line in prices(out)]
+    to_pay = [line[-3] for line in prices(out)]
     assert to_pay == ["0.1", "0.1", "0.05", "0.1", "0.1", "0", "0"]
-    assert [line[-3] for line in prices(out)][-1] == "0.01"
+    assert [line[-4] for line in prices(out)][-1] == "0.01"
     assert "Together\n  epsilon 0.45" in out
     with Service.open(policy) as service:
         session = service.session("analyst")
@@ -202,7 +202,7 @@ def test_a_dashboard_is_priced_as_it_would_be_paid(
         assert spent == 450_000_000, "the price was right"
     assert run("explain", policy, "--role", "analyst", "--batch", str(script)) == 0
     out = capsys.readouterr().out
-    assert {line[-2] for line in prices(out)} == {"0"}
+    assert {line[-3] for line in prices(out)} == {"0"}
     assert "Together\n  nothing; without stored answers epsilon 0.51" in out
 
 
@@ -214,7 +214,7 @@ def test_a_tile_that_would_be_refused_is_named(
     assert run("explain", policy, "--role", "analyst", "--batch", str(script)) == 3
     out = capsys.readouterr().out
     assert "DP105" in out
-    assert [line[-2] for line in prices(out)][1:] == ["0.1"]
+    assert [line[-3] for line in prices(out)][1:] == ["0.1"]
     assert run("explain", policy, "--role", "analyst", "--batch", str(tmp_path / "none")) == 2
     assert "cannot be read" in capsys.readouterr().err
 

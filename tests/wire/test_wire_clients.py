@@ -195,6 +195,7 @@ def test_notices_say_what_it_cost(conn: psycopg.Connection) -> None:
     assert heard.pop().startswith("cost: epsilon 0.1")
     assert conn.execute(sql).fetchall() == first
     assert heard.pop().startswith("recalled:")
+    heard.clear()
     conn.execute("SET dpsql.notices = off")
     assert conn.execute(sql).fetchall() == first
     assert not heard

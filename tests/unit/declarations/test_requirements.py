@@ -24,7 +24,9 @@ FOLDERS = (
 )  # fmt: skip
 OTHERS = {
     "dpsql.plan.cells": "columns of public tables are read as the policy declares them",
+    "dpsql.plan.clamped": "notes say what is declared, and no noise depends on them",
     "dpsql.plan.declared": "ends that the owner lets stand for extremes are public",
+    "dpsql.price.notes": "the factor in a note, which no noise depends on",
 }
 """What else is said of declarations, and why nothing need be verified for it."""
 _ASSUMPTION = re.compile(r"Assumes:(?! nothing)(.*?)(?=\n *Argument:|\Z)", re.DOTALL)

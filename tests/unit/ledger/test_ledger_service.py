@@ -196,7 +196,8 @@ def test_dpsqls_tables_and_those_of_the_data_do_not_meet(session):
         session.execute("SELECT COUNT(*) FROM dpsql.ledger, orders")
     with pytest.raises(Refused, match="DP104"):
         session.execute("SELECT * FROM dpsql.nothing")
-    assert not session.execute("SELECT COUNT(*) FROM orders WHERE channel = 'dpsql.budget'").notes
+    notes = session.execute("SELECT COUNT(*) FROM orders WHERE channel = 'dpsql.budget'").notes
+    assert notes == ("rows beyond 50 a customer do not count (max_rows_per_unit)",)
 
 
 def test_an_owner_sees_what_all_roles_do():
