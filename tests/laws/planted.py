@@ -418,7 +418,7 @@ PLANTED = (
     Planted("a norm that is not clipped", no_norm, "COUNT(*) by norm clip", s.TWICE, 40_000),
     Planted("weights of groups that forget to divide", written(r"\* min\(weight\)", "* 1048576"), "COUNT(*) by weights and groups", s.TWICE, 20_000),
     Planted("a total of everybody without a cap", written(r"least\(s0, 64\)", "s0"), "COUNT(*) of triples of everybody", s.TWICE, 200),
-    Planted("a search that does not doubt", sure_search, "COUNT(*) after a search", s.TWICE, 600 if NIGHTLY else 400),
+    Planted("a search that does not doubt", sure_search, "COUNT(*) after a search", s.TWICE, 600 if NIGHTLY else 250),
     Planted("levels that add up to exact ones", first_unnoised, "levels that add up", s.EMPTY),
     Planted("a clamp skipped on a key column", unlisted_keys, "what is beyond a key, n", s.ABOVE, 2_000),
     Planted("sums of unclamped values", written(r"CASE WHEN x0 .*? END AS v0", "x0 AS v0"), "SUM(n)", s.ABOVE, 2_000),
