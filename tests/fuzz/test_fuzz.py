@@ -16,8 +16,8 @@ from support.services import Seeded
 from tests.fuzz.__main__ import NAMES, TARGET
 from tests.fuzz.targets import TARGETS, seeds
 
-SHARES = [6, pytest.param(1, marks=pytest.mark.slow)]
-"""By day a sixth is tried of what is tried every night."""
+SHARES = [12, pytest.param(1, marks=pytest.mark.slow)]
+"""By day a twelfth is tried of what is tried every night."""
 TRIES = {"statement": 2_000, "dialect": 1_500, "messages": 400, "strangers": 2_000}
 _PIECES = (
     b"(",
