@@ -27,7 +27,7 @@ from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 Noise = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
 _DIGITS = 2**30
 DOUBT = Fraction(100)
-"""How much less an end with no unit beyond it counts than a bin that has its target beyond it."""
+"""A bin that nothing exceeds weighs a hundredth of a bin at the target, before the prior."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,9 @@ class Chosen:
     def depth(self) -> int:
         """The distance of the target of an extreme from the end, in steps of rank.
 
-        Without a prior, all bins beyond the data together are chosen in one answer of twenty. With
-        a prior that falls fast enough, the bins beyond the data count as little as a few of the
-        bins before them, however many there are. So the target can be nearer to the end.
+        Without a prior, the bins beyond the data are chosen in at most one answer of twenty, all
+        together. With a prior that falls fast enough, they count as little as a few of the bins
+        before them, however many there are. So the target can be nearer to the end.
         """
         return self.noise.fall(DOUBT) if self.prior else self.noise.half_width()
 

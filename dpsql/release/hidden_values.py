@@ -37,11 +37,11 @@ def _hides(known: Known, measurement: Measurement, hidden: Hidden) -> bool:
     """Whether the value of a released group is hidden, as ``plan.noise_alone.hide`` says."""
     table = known.tables[measurement.name]
 
-    def released(position: int) -> npt.NDArray[np.float64]:
+    def numbers(position: int) -> npt.NDArray[np.float64]:
         column = table.column(alias(measurement.columns[position]))
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
-    count = moved = released(hidden.count)
+    count = moved = numbers(hidden.count)
     if isinstance(hidden, HiddenMean) and hidden.half:
-        moved = float(hidden.half) * count + np.abs(released(hidden.total))
+        moved = float(hidden.half) * count + np.abs(numbers(hidden.total))
     return not bool(np.all((count > 0) & (moved > known.noise_of(measurement, hidden))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ def constant(value: Any) -> str:
 
 
 @dataclass
-class WireClient:
+class WireClient(ABC):
     """One connection of the PostgreSQL protocol; how a statement is asked is the face's."""
 
     address: tuple[str, int]
@@ -75,9 +76,9 @@ class WireClient:
         """Say goodbye."""
         self.talk.close()
 
+    @abstractmethod
     def answer(self, sql: str, parameters: Sequence[Any]) -> list[Message]:
         """All messages of the answer."""
-        raise NotImplementedError
 
 
 class SimpleClient(WireClient):
