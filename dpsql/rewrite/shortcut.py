@@ -67,6 +67,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.ir.statements import CommonTable, Query
 from dpsql.plan.nodes import Measurement
+from dpsql.plan.steady import is_computed
 from dpsql.policy.prepared_copies import PreparedCopies, over_limit_name
 from dpsql.rewrite.draft import ROWS, Draft, every_group
 from dpsql.rewrite.drop_unit_path import find_path_columns
@@ -180,8 +181,13 @@ def shortcut(draft: Draft) -> Draft:
 
 
 def shortcut_of(draft: Draft) -> Shortcut | None:
-    """The shortcut of the measurement; None where bounds decide what is added up."""
+    """The shortcut of the measurement; None where bounds decide what is added up.
+
+    What is known of a computed view was found in another reading of it, so its rows have none.
+    """
     bounding, relation = draft.bounding, draft.rows.relation
+    if is_computed(relation):
+        return None
     summed = draft.whole and draft.statistic is None and _summed(draft.measurement)
     scan = _counted(relation) if summed else None
     if scan is None:
