@@ -16,14 +16,24 @@ from dpsql.bound.one_row import OneRow
 from dpsql.bound.prepared_rows import PreparedRows
 from dpsql.bound.row_weights import RowWeights
 from dpsql.bound.unit_totals import UnitTotals
+from dpsql.bound.vector_clip import VectorClip
 from dpsql.bound.weights_and_groups import WeightsAndGroups
 
-Bounding = OneRow | RowWeights | UnitTotals | GroupCaps | WeightsAndGroups | NormClip | PreparedRows
+Bounding = (
+    OneRow
+    | RowWeights
+    | UnitTotals
+    | GroupCaps
+    | WeightsAndGroups
+    | NormClip
+    | VectorClip
+    | PreparedRows
+)
 """A strategy with its limits."""
 STRATEGIES: tuple[type[Bounding], ...] = get_args(Bounding)
 """Every strategy. Lists of strategies by name are made from it."""
 
 __all__ = [
     "STRATEGIES", "Bounding", "GroupCaps", "NormClip", "OneRow", "PreparedRows", "RowWeights",
-    "UnitTotals", "WeightsAndGroups",
+    "UnitTotals", "VectorClip", "WeightsAndGroups",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from dpsql.bound import (
     PreparedRows,
     RowWeights,
     UnitTotals,
+    VectorClip,
     WeightsAndGroups,
 )
 from dpsql.bound.buckets import Buckets, bucket_ends, buckets
@@ -73,6 +74,7 @@ def bin_in(statistic: Ranked, cells: Cells | None, flag: Column | None) -> Term:
 
 def apply(bounding: Bounding, rows: UnitRows) -> Query:
     """For each group, the non-empty bins in a column ``bins``; ``rows`` have their bin in ``b``."""
+    assert not isinstance(bounding, VectorClip), "its factors are those of sums"
     match bounding:
         case OneRow() | PreparedRows():
             found = _sum_bins(rows, Alias(rows.query, "r"), Fold("count"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -14,11 +15,14 @@ from dpsql.bound import (
     PreparedRows,
     RowWeights,
     UnitTotals,
+    VectorClip,
     WeightsAndGroups,
 )
+from dpsql.bound.found_limits import FoundLimits, Norm
 from dpsql.bound.norm_clip import least_norm
 from dpsql.bound.sensitivity import has_cap, is_of_units
-from dpsql.catalog.statistic import Statistic, Total, Units
+from dpsql.bound.vector_clip import declared_clip, with_limits
+from dpsql.catalog.statistic import Rows, Statistic, Total, Units
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.steady import is_computed, steady
 from dpsql.plan.unit_groups import in_one_group
@@ -29,25 +33,65 @@ def candidates(
     most_groups: int,
     size: int,
     ranked: int | None = None,
-    found: Fraction | None = None,
+    found: FoundLimits | None = None,
+    asked: str | None = None,
 ) -> Iterator[Bounding]:
     """Every strategy for this measurement; among equally accurate ones the cheapest comes first.
 
-    ``most_groups`` is the role's limit on the groups of one unit. It applies where the number of
-    groups that a unit touches matters. ``ranked`` is the number of rows of a unit that must be read
-    from a prepared copy, so that a unit that is as declared loses none; None means that there is no
-    copy. ``found`` is the result of a search: the most rows of a unit that count, or the most that
-    they may be worth.
+    ``most_groups`` is the role's limit on the groups of one unit. It applies to groups that are not
+    public, where the number of groups that a unit touches matters. ``ranked`` is the number of rows
+    of a unit that must be read from a prepared copy, so that a unit that is as declared loses none;
+    None means that there is no copy. ``found`` are the limits that searches have found. Vector
+    clips of sums alone err least only where limits were found; without them, one is a candidate if
+    it is ``asked`` for by its name.
     """
-    if found is not None and found < measurement.privacy.max_rows and not narrows(measurement):
-        yield replace(_with_found(measurement, most_groups, found), size=size)
+    if found is not None and not narrows(measurement):
+        for bounding in _with_found(measurement, most_groups, found):
+            yield replace(bounding, size=size)
     for bounding in _declared(measurement, most_groups, ranked):
         yield replace(bounding, size=size)
+    if asked == VectorClip.name and measurement.cells is not None and clips_vectors(measurement):
+        for bounding in _clips(measurement, measurement.cells.count):
+            yield replace(bounding, size=size)
 
 
-def _with_found(measurement: Measurement, most_groups: int, found: Fraction) -> Bounding:
+def _clips(measurement: Measurement, count: int) -> Iterator[VectorClip]:
+    """The vector clips of both norms under the limits of the policy.
+
+    A statement may leave no group; its noise is that of one.
+    """
+    most = measurement.privacy.max_rows
+    per_group = min(most, measurement.privacy.per_group or most)
+    for norm in NORMS:
+        yield declared_clip(max(count, 1), norm, most, per_group)
+
+
+def _with_found(
+    measurement: Measurement, most_groups: int, found: FoundLimits
+) -> Iterator[Bounding]:
+    """The strategies under the limits that searches have found."""
+    cells, most = measurement.cells, measurement.privacy.max_rows
+    rows = found.get("rows", 1)
+    if cells is not None and clips_vectors(measurement):
+        if rows is not None and rows < most and _only_rows(measurement):
+            yield _weighed(measurement, most_groups, rows, valued=False)  # as good, and cheaper
+        for clip in _clips(measurement, cells.count):
+            yield with_limits(clip, found)
+        return
+    valued = only_sums(measurement)
+    limit = found.get("worth", 1) if valued else rows
+    if limit is not None and limit < most:
+        yield _weighed(measurement, most_groups, limit, valued=valued)
+    norm_limit = found.get("rows", 2)
+    if cells is not None and norm_limit is not None and not _counts_units(measurement):
+        yield NormClip(cells.count, norm_limit)
+
+
+def _weighed(
+    measurement: Measurement, most_groups: int, found: Fraction, *, valued: bool
+) -> Bounding:
     """The strategy in which ``found`` rows of a unit count, or rows worth ``found`` in all."""
-    cells, valued = measurement.cells, only_sums(measurement)
+    cells = measurement.cells
     most = measurement.privacy.max_rows if valued else int(found)
     count = most if cells is None else cells.count
     groups = min(_groups(measurement, most_groups, most), count)
@@ -82,31 +126,53 @@ def _declared(measurement: Measurement, most_groups: int, ranked: int | None) ->
         yield _caps(groups, per_group, limit=limit)
         return
     summed = count is not None and not _counts_units(measurement)
-    rows = min(most, groups * per_group)
-    if summed and ranked is not None and ranked <= rows:
+    if summed and ranked is not None and ranked <= min(most, groups * per_group):
         yield PreparedRows(ranked, min(ranked, count or 1))
     if groups == 1 and not limit:
         yield UnitTotals(per_group)
         return
-    weighed = steady(measurement.input)
-    if count is not None and summed:
-        if weighed:
-            yield RowWeights(rows, min(most, count))
-        if per_group < most:
-            yield NormClip(count, least_norm(groups, per_group))
+    if summed and count is not None:
+        yield from _of_sums(measurement, most, per_group, max(count, 1))
     yield GroupCaps(groups, limit, per_group)
-    if weighed and groups * per_group > most:
+    if not summed:
+        yield from _of_units(measurement, most, groups, limit=limit)
+
+
+def _of_sums(measurement: Measurement, most: int, per_group: int, count: int) -> Iterator[Bounding]:
+    """The strategies for sums over the rows of a unit in public groups, which leave out no group."""
+    if steady(measurement.input):
+        yield RowWeights(min(most, count * per_group), min(most, count))
+    if per_group < most:
+        full = min(math.ceil(most / per_group), count)
+        yield NormClip(count, least_norm(full, per_group))
+
+
+def _of_units(
+    measurement: Measurement, most: int, groups: int, *, limit: bool
+) -> Iterator[Bounding]:
+    """The strategies where the number of groups of a unit matters as well."""
+    privacy, cells = measurement.privacy, measurement.cells
+    per_group = min(most, privacy.per_group or most)
+    if cells is not None and clips_vectors(measurement):
+        yield from _clips(measurement, cells.count)
+    if steady(measurement.input) and groups * per_group > most:
         yield WeightsAndGroups(most, groups, limit)
 
 
 def _groups(measurement: Measurement, most_groups: int, most: int) -> int:
-    """How many groups of a unit count: what the query says, one, or the limit of the role."""
+    """How many groups of a unit count.
+
+    What the query says, one, or the limit of the role. That limit is for groups that are not
+    public. Of public groups a unit counts in all.
+    """
     cells, terms = measurement.cells, measurement.terms
+    count = None if cells is None else cells.count
     if terms is not None and terms.groups is not None:
         most_groups = terms.groups
     elif _counts_units(measurement) and in_one_group(measurement):
         most_groups = 1
-    count = None if cells is None else cells.count
+    elif count:
+        most_groups = count
     return min(most_groups, most, count or most)  # a statement may leave no group
 
 
@@ -127,6 +193,20 @@ def _fewer_rows(measurement: Measurement, most: int, groups: int, *, limit: bool
     return WeightsAndGroups(most, groups, limit)
 
 
+NORMS: tuple[Norm, ...] = (1, 2)
+
+
+def clips_vectors(measurement: Measurement) -> bool:
+    """Whether all statistics are numbers of units, numbers of rows, or sums, without caps.
+
+    A unit that has one group, and a query that names its own limits, have other strategies.
+    """
+    kinds = Units | Rows | Total
+    plain = all(isinstance(s, kinds) and not has_cap(s) for s in measurement.statistics)
+    one = _counts_units(measurement) and in_one_group(measurement)
+    return plain and measurement.terms is None and not one
+
+
 def only_sums(measurement: Measurement) -> bool:
     """Whether values decide how much of a unit counts: only uncapped sums are asked of its rows."""
     totals = [s for s in measurement.statistics if isinstance(s, Total)]
@@ -134,9 +214,16 @@ def only_sums(measurement: Measurement) -> bool:
     return bool(totals) and not others and all(s.cap is None for s in totals)
 
 
+def _only_rows(measurement: Measurement) -> bool:
+    """Whether all statistics are numbers of rows that have a weight."""
+    return all(isinstance(s, Rows) for s in measurement.statistics) and steady(measurement.input)
+
+
 def narrows(measurement: Measurement) -> bool:
-    """Whether a bound on values is a narrower range: units have one row, and only sums count."""
-    return measurement.privacy.max_rows == 1 and only_sums(measurement)
+    """Whether a bound on values is a narrower range: units have one row, and sums have no caps."""
+    totals = [s for s in measurement.statistics if isinstance(s, Total)]
+    plain = bool(totals) and not any(map(has_cap, totals))
+    return measurement.privacy.max_rows == 1 and plain
 
 
 def narrow_ranges(measurement: Measurement, found: Fraction) -> Measurement:

@@ -49,4 +49,19 @@ class SmallerCounts:
     most: Fraction
 
 
-Cut = LighterRows | SmallerSums | FewerRows | FewerGroups | SmallerCounts
+@dataclass(frozen=True, slots=True)
+class ShorterVectors:
+    """Units whose vectors over all groups are longer than a limit count as the limit.
+
+    The limits are powers of norms, as in ``bound.vector_clip``; None: no unit can exceed it.
+    """
+
+    norm: int
+    units: Fraction | None
+    rows: Fraction
+    worth: Fraction
+
+
+PlainCut = LighterRows | SmallerSums | FewerRows | FewerGroups | SmallerCounts
+"""The cuts that have one note each."""
+Cut = PlainCut | ShorterVectors

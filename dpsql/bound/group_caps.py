@@ -11,14 +11,14 @@ from dpsql.bound.by_unit import cap, sum_units
 from dpsql.bound.cuts import Cut, FewerGroups, FewerRows
 from dpsql.bound.first_groups import first_groups
 from dpsql.bound.rows import Grids, UnitRows
-from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
+from dpsql.bound.sensitivity import WEIGHT_BITS, SameForAll, Sensitivity
 from dpsql.catalog.statistic import Statistic
 from dpsql.ir.statements import Query
 from dpsql.plan.nodes import Cells, Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class GroupCaps:
+class GroupCaps(SameForAll):
     """A unit keeps at most ``groups`` groups, and counts with at most ``per_group`` rows in each.
 
     Claim: a unit changes at most ``groups`` groups, its count in each by at most ``per_group``.

@@ -11,7 +11,7 @@ from dpsql.bound.by_unit import by_unit, columns, sum_units
 from dpsql.bound.cuts import Cut, SmallerCounts
 from dpsql.bound.grid import Grid
 from dpsql.bound.rows import Grids, UnitRows, keep
-from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity, is_of_units
+from dpsql.bound.sensitivity import WEIGHT_BITS, SameForAll, Sensitivity, is_of_units
 from dpsql.catalog.statistic import Rows, Statistic, Total
 from dpsql.ir.statements import (
     Alias,
@@ -30,7 +30,7 @@ from dpsql.plan.nodes import Cells, Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class NormClip:
+class NormClip(SameForAll):
     """A unit may be in all ``groups`` groups; the Euclidean norm of its counts is at most ``norm``.
 
     Claim: the Euclidean norm of a unit's contribution to all counts is at most ``norm``, in steps

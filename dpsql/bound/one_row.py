@@ -9,14 +9,14 @@ from typing import ClassVar
 from dpsql.bound.caps import clamp
 from dpsql.bound.cuts import Cut
 from dpsql.bound.rows import Grids, UnitRows, keep
-from dpsql.bound.sensitivity import Sensitivity, Strategy
+from dpsql.bound.sensitivity import SameForAll, Sensitivity, Strategy
 from dpsql.catalog.statistic import Rows, Statistic, Total
 from dpsql.ir.statements import Alias, CaseWhen, Fold, Number, Op, Query, Select, Term
 from dpsql.plan.nodes import Cells, Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class OneRow:
+class OneRow(SameForAll):
     """Each row belongs to a different unit.
 
     Claim: a unit has one row, and is in one group.

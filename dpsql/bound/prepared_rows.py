@@ -9,14 +9,14 @@ from typing import ClassVar
 from dpsql.bound.cuts import Cut, FewerRows
 from dpsql.bound.one_row import sum_groups
 from dpsql.bound.rows import Grids, UnitRows
-from dpsql.bound.sensitivity import Sensitivity, is_of_units
+from dpsql.bound.sensitivity import SameForAll, Sensitivity, is_of_units
 from dpsql.catalog.statistic import Statistic
 from dpsql.ir.statements import Query
 from dpsql.plan.nodes import Cells, Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedRows:
+class PreparedRows(SameForAll):
     """At most ``rows`` rows of a unit are read, each of weight one.
 
     Claim: no more than ``rows`` rows of a unit are in any sum.

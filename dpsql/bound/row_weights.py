@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 
 from dpsql.bound.cuts import Cut, LighterRows, SmallerSums
 from dpsql.bound.rows import Grids, UnitRows, keep
-from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity, is_of_units
+from dpsql.bound.sensitivity import WEIGHT_BITS, SameForAll, Sensitivity, is_of_units
 from dpsql.catalog.statistic import Statistic, Total
 from dpsql.ir.statements import (
     Alias,
@@ -69,7 +69,7 @@ class KeepsGroups(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RowWeights:
+class RowWeights(SameForAll):
     """A unit may have any number of rows in any groups; they weigh at most ``rows`` in all.
 
     Claim: a unit's rows weigh at most ``rows`` in all, in steps of ``2**-bits``. Where they are

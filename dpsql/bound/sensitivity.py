@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dpsql.bound.cuts import Cut
 from dpsql.catalog.statistic import Rows, Statistic, Total, Units, Values
@@ -55,8 +55,23 @@ class Strategy(Protocol):
         ...
 
     @property
+    def counted_units(self) -> Sensitivity:
+        """How far one unit moves the numbers of units of all groups."""
+        ...
+
+    @property
+    def totals(self) -> Sensitivity:
+        """How far one unit moves the sums of all groups, in units of the most that a row adds."""
+        ...
+
+    @property
     def bits(self) -> int:
         """Numbers of rows are counted in steps of ``2**-bits``."""
+        ...
+
+    @property
+    def unit_bits(self) -> int:
+        """Numbers of units are counted in steps of ``2**-unit_bits``."""
         ...
 
     @property
@@ -95,22 +110,41 @@ class Strategy(Protocol):
         ...
 
 
+class SameForAll:
+    """What follows where a strategy bounds rows and groups, and treats all sums over rows alike.
+
+    Argument: a number of units counts a unit at most once in each of its groups. In a sum, a row
+        adds at most ``reach`` times its count. So the sum of each group moves by at most ``reach``
+        times the change of its number of rows.
+    """
+
+    __slots__ = ()
+    unit_bits: ClassVar[int] = 0
+
+    @property
+    def counted_units(self: Strategy) -> Sensitivity:
+        """One in each group of a unit."""
+        return Sensitivity(Fraction(self.groups), Fraction(self.groups))
+
+    @property
+    def totals(self: Strategy) -> Sensitivity:
+        """As the numbers of rows."""
+        return self.counts
+
+
 def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Strategy) -> Sensitivity:
     """The sensitivity of a statistic to which one row adds at most ``reach``.
 
     Claim: adding or removing one unit moves the vector of this statistic over all groups by at
         most ``l1`` in sum and ``sqrt(l2_squared)`` in Euclidean norm; where ``size`` units count as
         one, adding or removing all of them does.
-    Assumes: the statement is the strategy's own (``apply``), so that ``counts`` and ``groups``
-        hold.
-    Argument: a number of units counts a unit at most once in each of ``groups`` groups. A number of
-        distinct values counts at most ``count_pairs`` pairs of group and value of a unit, perhaps
-        all in one group. Where the statistic has a cap, ``reach`` bounds a unit in a group
-        (``bound.caps``), and ``groups`` cells change. Every other statistic is a sum over rows, in
-        which a row adds at most ``reach`` times its count. So the sum of each group moves by at
-        most ``reach`` times the change of its number of rows, and both norms are those of
-        ``counts`` times ``reach``. Several units move the vector by no more than the sum of their
-        separate moves.
+    Assumes: the statement is the strategy's own (``apply``), so that ``counted_units``, ``counts``
+        and ``totals`` hold.
+    Argument: numbers of units, numbers of rows and sums move as the strategy says. Rows and sums
+        are in steps of which a row adds at most ``reach``. A number of distinct values counts at
+        most ``count_pairs`` pairs of group and value of a unit, perhaps all in one group. Where the
+        statistic has a cap, ``reach`` bounds a unit in a group (``bound.caps``), and ``groups``
+        cells change. Several units move the vector by no more than the sum of their separate moves.
 
     >>> from dpsql.bound.group_caps import GroupCaps
     >>> sensitivity(Rows(), 1, GroupCaps(groups=3, limit=True, per_group=4))
@@ -118,17 +152,20 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Strategy)
     """
     assert bounding.bounds(statistic), f"{bounding.name} says nothing of {statistic}"
     size = bounding.size
-    if isinstance(statistic, Units):
-        groups = Fraction(bounding.groups)
-        return Sensitivity(groups * size, groups * size**2)
     if isinstance(statistic, Values):
         pairs = Fraction(count_pairs(statistic, bounding))
         return Sensitivity(pairs * size, (pairs * size) ** 2)
     moved = Fraction(reach * size)
     if has_cap(statistic):
         return Sensitivity(bounding.groups * moved, bounding.groups * moved**2)
-    counts = bounding.counts
-    return Sensitivity(counts.l1 * moved, counts.l2_squared * moved**2)
+    match statistic:
+        case Units():
+            vector = bounding.counted_units
+        case Total():
+            vector = bounding.totals
+        case _:
+            vector = bounding.counts
+    return Sensitivity(vector.l1 * moved, vector.l2_squared * moved**2)
 
 
 def has_cap(statistic: Statistic) -> bool:

@@ -10,14 +10,14 @@ from typing import ClassVar
 from dpsql.bound.by_unit import by_unit, cap, sum_units
 from dpsql.bound.cuts import Cut, FewerRows
 from dpsql.bound.rows import Grids, UnitRows
-from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
+from dpsql.bound.sensitivity import WEIGHT_BITS, SameForAll, Sensitivity
 from dpsql.catalog.statistic import Statistic
 from dpsql.ir.statements import Query
 from dpsql.plan.nodes import Cells, Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class UnitTotals:
+class UnitTotals(SameForAll):
     """A unit is in one group, and its contribution is capped to that of ``per_group`` rows.
 
     Claim: a unit adds at most ``per_group`` rows to the one group that it is in, and to a sum at

@@ -12,14 +12,14 @@ from dpsql.bound.first_groups import first_groups
 from dpsql.bound.grid import Grid
 from dpsql.bound.row_weights import Weights, lighter, weighed_counts
 from dpsql.bound.rows import Grids, UnitRows
-from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
+from dpsql.bound.sensitivity import WEIGHT_BITS, SameForAll, Sensitivity
 from dpsql.catalog.statistic import Rows, Statistic, Total, Units
 from dpsql.ir.statements import Query, Term
 from dpsql.plan.nodes import Cells, Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class WeightsAndGroups:
+class WeightsAndGroups(SameForAll):
     """A unit keeps at most ``groups`` groups, and its rows weigh at most ``rows`` in all.
 
     Claim: a unit changes at most ``groups`` groups, and its rows weigh at most ``rows`` in all of

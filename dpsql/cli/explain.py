@@ -19,6 +19,7 @@ from dpsql.ir.expressions import columns
 from dpsql.ledger.shortage import more
 from dpsql.price.notes import notes
 from dpsql.price.priced import PricedMeasurement, PricedPlan
+from dpsql.price.search import every_search
 from dpsql.price.show import (
     bounding_text,
     groups_text,
@@ -42,7 +43,7 @@ def run(chosen: argparse.Namespace) -> int:
     sql = statement(chosen.sql)
     with open_session(chosen) as session:
         priced = session.prepare(sql)
-        for search in priced.searches:
+        for search in every_search(priced):
             _section("What is found out first", list(search_lines(search, list_statements)))
         for part in priced.parts:
             _measurement(part, _uses(priced))

@@ -16,6 +16,7 @@ from dpsql.policy.model import (
     QueryLimit,
     QueryShare,
     Role,
+    Searching,
     Window,
 )
 from dpsql.policy.problems import Problems
@@ -93,6 +94,7 @@ def _role(name: str, section: Section, dataset: _Account, listing: Listing) -> R
         query=_query(query, (dataset, role, session), problems),
         password=section.get("password", str),
         max_groups_per_unit=section.get("max_groups_per_unit", int) or 3,
+        search=cast("Searching", section.get("search", str) or "auto"),
         mechanisms=_mechanisms(section, role, problems),
         tables=_tables(section, listing),
         access=Access(

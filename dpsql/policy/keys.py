@@ -32,6 +32,7 @@ MESSAGE = Whole(1_000, 1_000_000_000)
 WINDOWS = Choice(("day", "week", "month", "year"))
 COMPOSITIONS = Choice(("zcdp", "basic"))
 STALE = Choice(("warn", "refuse"))
+SEARCH = Choice(("auto", "on", "off"))
 
 SOURCE = Record(
     "source",
@@ -179,7 +180,8 @@ ROLE = Record(
         Key("per", WINDOWS, "when it is renewed", "never"),
         Key("session", SESSION, "one session", "as the role"),
         Key("query", QUERY, "one query", "shares of the session"),
-        Key("max_groups_per_unit", Whole(1), "most groups of one unit that count", "3"),
+        Key("max_groups_per_unit", Whole(1), "most private groups of one unit that count", "3"),
+        Key("search", SEARCH, "whether limits are searched for unless a session says so", "auto"),
         Key(
             "mechanisms",
             Names(single=False, words=MECHANISMS),

@@ -168,6 +168,10 @@ class Access:
     message_bytes: int | None = None
 
 
+Searching = Literal["auto", "on", "off"]
+"""Whether limits are searched for: where it is likely to help, wherever it may help, or never."""
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """A kind of analysts: their budgets and what they may ask."""
@@ -178,6 +182,7 @@ class Role:
     query: QueryLimit | QueryShare
     password: str | None = None
     max_groups_per_unit: int = 3
+    search: Searching = "auto"
     mechanisms: tuple[str, ...] = MECHANISMS
     tables: frozenset[str] | None = None
     """Tables and views the role may see; None means all."""

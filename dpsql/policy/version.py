@@ -95,6 +95,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "query": _TERMS,
         "password": _WORK,
         "max_groups_per_unit": _TERMS,  # if it bounds a measurement, it is in that one's key
+        "search": _TERMS,  # what it finds is in the key of a measurement
         "mechanisms": _TERMS,
         "tables": _TERMS,
         "access": _WORK,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import assert_never
 
 from dpsql.price.priced import Chosen, Noised, PricedMeasurement, Share
@@ -78,10 +79,20 @@ def cost_of(parts: tuple[PricedMeasurement, ...], share: Share) -> Cost:
     if share.rho is not None:
         events = (event for part in parts for event in events_of(part))
         return sum(map(cost_of_event, events), Cost.zero())
-    noised = [item for part in parts for item in part.noised]
-    choices = sum(isinstance(item, Chosen) for item in noised)
-    halves = sum(isinstance(item, Noised) and item.halves is not None for item in noised)
-    rho = rho_of_pure(share.epsilon) * (share.statistics - choices - halves)
-    rho += rho_of_exponential(share.epsilon) * choices
-    rho += rho_of_pure(2 * share.epsilon) * halves / 2
+    rho = sum((_rho(item, share) for part in parts for item in part.noised), Fraction(0))
+    rho += rho_of_pure(share.epsilon) * (selections - _shared(parts))
     return Cost(share.epsilon * share.statistics, threshold, rho, threshold)
+
+
+def _shared(parts: tuple[PricedMeasurement, ...]) -> int:
+    """How many selections use a number of units that is released anyway."""
+    return sum(p.selection is not None and p.selection.shares is not None for p in parts)
+
+
+def _rho(item: Noised | Chosen, share: Share) -> Fraction:
+    """The rho of a statistic; each of two halves has half of the rho of the pair."""
+    if isinstance(item, Chosen):
+        return rho_of_exponential(share.epsilon)
+    if item.halves is not None:
+        return rho_of_pure(2 * share.epsilon) / 2
+    return rho_of_pure(item.weight * share.epsilon)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.bound import Bounding
+from dpsql.bound import Bounding, VectorClip
 from dpsql.bound.grid import grid
 from dpsql.bound.sensitivity import sensitivity
 from dpsql.catalog.build import not_null
@@ -45,12 +45,13 @@ def pair_halves(
 ) -> tuple[Noised | Chosen, ...]:  # fmt: skip
     """The statistics, where each total with a number of its rows (its twin) is noised as halves.
 
-    ``taken`` is the position of the number that selects groups, which has no twin.
+    ``taken`` is the position of the number that selects groups, which has no twin. A vector clip
+    scales numbers and totals by different factors, so they are noised apart.
     """
-    if share.family != "laplace":
+    if share.family != "laplace" or isinstance(bounding, VectorClip):
         return noised
     found, epsilon = list(noised), share.pure(2)
-    for i, j in _twins(tuple(item.statistic for item in noised)):
+    for i, j in twins(tuple(item.statistic for item in noised)):
         total, count = found[i], found[j]
         if j == taken or isinstance(total, Chosen) or isinstance(count, Chosen):
             continue
@@ -62,7 +63,7 @@ def pair_halves(
     return tuple(found)
 
 
-def _twins(statistics: tuple[Statistic, ...]) -> Iterator[tuple[int, int]]:
+def twins(statistics: tuple[Statistic, ...]) -> Iterator[tuple[int, int]]:
     """Positions of totals and of the numbers of their rows; each number is used at most once."""
     free = {s: j for j, s in enumerate(statistics) if isinstance(s, Rows) and s.cap is None}
     for i, statistic in enumerate(statistics):
@@ -84,8 +85,8 @@ def _halves(
         rows there, both as the engine counts them, and its numbers have the sensitivity of
         ``bound.sensitivity``.
     Argument: then a unit's halves are not negative, and add up to 2 * reach times its number. Every
-        stage keeps the assumption, since it scales numbers and totals of a unit by the same weight
-        or factor, and rounds totals toward zero. It also holds where both are capped in a group,
+        strategy but the vector clip keeps the assumption, since it scales numbers and totals of a
+        unit by the same weight or factor, and rounds totals toward zero. It also holds where both are capped in a group,
         the number at c and the total at reach * c. Rounding the sums of a group to coarser steps
         adds less than one step for each half of each group that the unit has rows in. There are at
         most ``touched`` such groups, however little the rows weigh there.

@@ -13,14 +13,16 @@ from fractions import Fraction
 from typing import assert_never
 
 from dpsql.bound.cuts import (
-    Cut,
     FewerGroups,
     FewerRows,
     LighterRows,
+    PlainCut,
+    ShorterVectors,
     SmallerCounts,
     SmallerSums,
 )
 from dpsql.bound.sensitivity import count_pairs
+from dpsql.bound.vector_clip import norm_text
 from dpsql.catalog.statistic import Rows, Statistic, Total, Units, Values
 from dpsql.exact import number
 from dpsql.plan.unit_groups import in_one_group
@@ -49,7 +51,9 @@ def _shown_groups(part: PricedMeasurement) -> str:
 def _cuts(part: PricedMeasurement) -> Iterator[str]:
     unit, statistics = part.measurement.privacy.unit, part.measurement.statistics
     for cut in part.bounding.cuts:
-        if _may_happen(cut, part):
+        if isinstance(cut, ShorterVectors):
+            yield from _shorter(cut, part)
+        elif _may_happen(cut, part):
             yield _said(cut, part)
     for statistic in statistics:
         if isinstance(statistic, Values) and part.bounding.cuts:
@@ -60,7 +64,7 @@ def _cuts(part: PricedMeasurement) -> Iterator[str]:
             yield f"what a {unit} adds to a group counts as {low} .. {high} if it is outside"
 
 
-def _may_happen(cut: Cut, part: PricedMeasurement) -> bool:
+def _may_happen(cut: PlainCut, part: PricedMeasurement) -> bool:
     """Whether the policy permits the cut, and a statistic depends on it."""
     if isinstance(cut, FewerGroups):
         return not in_one_group(part.measurement)
@@ -78,7 +82,7 @@ def _is_weighed(statistic: Statistic) -> bool:
             return True
 
 
-def _said(cut: Cut, part: PricedMeasurement) -> str:
+def _said(cut: PlainCut, part: PricedMeasurement) -> str:
     unit = part.measurement.privacy.unit
     match cut:
         case LighterRows(most=most):
@@ -96,6 +100,26 @@ def _said(cut: Cut, part: PricedMeasurement) -> str:
             return f"{said} (max_rows_per_group)"
         case _:
             assert_never(cut)
+
+
+def _shorter(cut: ShorterVectors, part: PricedMeasurement) -> Iterator[str]:
+    """What a unit beyond a limit on a vector counts as, for each kind of statistic."""
+    unit, statistics = part.measurement.privacy.unit, part.measurement.statistics
+    if cut.units is not None and any(isinstance(s, Units) for s in statistics):
+        most = number(cut.units)
+        yield f"a {unit} in more than {most} groups weighs less in each: counts may be low"
+    if any(isinstance(s, Rows) for s in statistics):
+        rows = norm_text(cut.rows, cut.norm)
+        what = (
+            f"with more than {rows} rows"
+            if cut.norm == 1
+            else f"whose counts have a norm above {rows}"
+        )
+        yield f"a {unit} {what} weighs less"
+    if any(isinstance(s, Total) for s in statistics):
+        rows = norm_text(cut.worth, cut.norm)
+        end = "" if cut.norm == 1 else " (as a norm over groups)"
+        yield f"a {unit} adds to a sum at most what {rows} rows of the largest value do{end}"
 
 
 def _few_groups(part: PricedMeasurement, most: int) -> str:

@@ -20,6 +20,7 @@ from dpsql.bound import (
     PreparedRows,
     RowWeights,
     UnitTotals,
+    VectorClip,
     WeightsAndGroups,
     caps,
 )
@@ -35,8 +36,9 @@ from dpsql.plan.nodes import Measurement, Plan
 from dpsql.price.charge import cost_of, events_of
 from dpsql.price.clauses import price_each_clause
 from dpsql.price.divide import divide
-from dpsql.price.halves import pair_halves
+from dpsql.price.halves import pair_halves, twins
 from dpsql.price.priced import (
+    WHOLE,
     Chosen,
     Noise,
     Noised,
@@ -61,6 +63,8 @@ from dpsql.privacy.mechanisms import (
 
 WIDEST_NOISE = 2.0**39
 """Noise wider than this many grid steps is drawn on a coarser grid."""
+TOTAL = Fraction(3, 2)
+"""The weight of a total beside the number of its rows, which together have the weight two."""
 NEGLIGIBLE = 1e-6
 """Boundings whose errors differ by less, as through rounding, count as equally accurate."""
 
@@ -116,10 +120,12 @@ def _best(measurement: Measurement, request: Request, share: Share) -> PricedMea
     copies = match_copies(measurement, request.shelf)
     ranked = None if copies is None else copies.most
     found = request.found.get(measurement.name)
-    if found is not None and narrows(measurement):
-        measurement = narrow_ranges(measurement, found)
-    every = tuple(candidates(measurement, request.groups, size, ranked, found))
-    options = tuple(b for b in every if b.name == request.bounding) or every
+    worth = None if found is None else found.get("worth", 1)
+    if worth is not None and narrows(measurement):
+        measurement = narrow_ranges(measurement, worth)
+    asked = request.bounding
+    every = tuple(candidates(measurement, request.groups, size, ranked, found, asked))
+    options = tuple(b for b in every if b.name == asked) or every
     drafts = [_draft(measurement, bounding, share) for bounding in options]
     errors = [_part_error(draft) for draft in drafts]
     least = min(errors) + NEGLIGIBLE
@@ -129,7 +135,10 @@ def _best(measurement: Measurement, request: Request, share: Share) -> PricedMea
 
 def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> PricedMeasurement:
     bounding = _with_bits(bounding, share)
-    noised = tuple(_measured(s, measurement, bounding, share) for s in measurement.statistics)
+    noised = tuple(
+        _measured(s, measurement, bounding, share, weight)
+        for s, weight in zip(measurement.statistics, _weights(measurement, bounding), strict=True)
+    )
     position = _shared(measurement) if measurement.cells is None else None
     noised = pair_halves(noised, bounding, share, WIDEST_NOISE, position, measurement.cells)
     if measurement.cells is not None:
@@ -146,21 +155,36 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
     return PricedMeasurement(measurement, bounding, noised, selection, share)
 
 
+def _weights(measurement: Measurement, bounding: Bounding) -> tuple[Fraction, ...]:
+    """How the budget is divided among statistics: a total gets more than the number of its rows.
+
+    The error of a mean is mostly that of its total, since around a centre near the mean the error
+    of the number is multiplied by a small number. Other strategies share the noise of both.
+    """
+    weights = [WHOLE] * len(measurement.statistics)
+    if isinstance(bounding, VectorClip):
+        for total, count in twins(measurement.statistics):
+            weights[total], weights[count] = TOTAL, 2 - TOTAL
+    return tuple(weights)
+
+
 def _with_bits(bounding: Bounding, share: Share) -> Bounding:
     """The bounding with weights as fine as its noise allows; other boundings have no weights.
 
     Fewer bits are chosen where numbers of rows in steps of ``2**-bits`` would need noise wider than
-    ``WIDEST_NOISE``. Valued weights keep their bits.
+    ``WIDEST_NOISE``; the same holds for numbers of units. Valued weights keep their bits.
     """
     match bounding:
         case OneRow() | PreparedRows() | UnitTotals() | GroupCaps():
             return bounding
         case RowWeights(valued=True) | WeightsAndGroups(valued=True):
             return bounding
-        case RowWeights() | WeightsAndGroups() | NormClip():
+        case RowWeights() | WeightsAndGroups() | NormClip() | VectorClip():
             while bounding.bits > 0:
-                moved = sensitivity(Rows(), 1 << bounding.bits, bounding)
-                if _spread(moved, share) < WIDEST_NOISE:
+                moved = [sensitivity(Rows(), 1 << bounding.bits, bounding)]
+                if bounding.unit_bits:
+                    moved.append(sensitivity(Units(), 1 << bounding.unit_bits, bounding))
+                if max(_spread(each, share) for each in moved) < WIDEST_NOISE:
                     break
                 bounding = replace(bounding, bits=bounding.bits - 1)
             return bounding
@@ -177,11 +201,14 @@ def _spread(moved: Sensitivity, share: Share) -> float:
 
 
 def _measured(
-    statistic: Statistic, measurement: Measurement, bounding: Bounding, share: Share
-) -> Noised | Chosen:
+    statistic: Statistic, measurement: Measurement, bounding: Bounding, share: Share,
+    weight: Fraction,
+) -> Noised | Chosen:  # fmt: skip
     if isinstance(statistic, Ranked):
         return _chosen(statistic, measurement, bounding, share)
-    return _noised(statistic, bounding, share)
+    if weight == WHOLE:
+        return _noised(statistic, bounding, share)
+    return replace(_noised(statistic, bounding, share.times(weight)), weight=weight)
 
 
 def _chosen(
@@ -252,6 +279,8 @@ def _shift_and_reach(statistic: Statistic, bounding: Bounding, coarser: int) -> 
         capped = statistic.cap is not None
         one = 1 << bounding.bits
         return bounding.bits, caps.reach(statistic, None, bounding) if capped else one
+    if isinstance(statistic, Units):
+        return bounding.unit_bits, 1 << bounding.unit_bits
     return 0, 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.bound import Bounding
@@ -13,6 +13,7 @@ from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Ranked, Statistic, Total
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.price.request import Request
+from dpsql.price.size import Size
 from dpsql.privacy.accounting import pure_for_rho
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event
@@ -26,8 +27,11 @@ from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 
 Noise = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
 _DIGITS = 2**30
-DOUBT = Fraction(100)
-"""A bin that nothing exceeds weighs a hundredth of a bin at the target, before the prior."""
+DOUBT = Fraction(60)
+"""A bin that nothing exceeds weighs a sixtieth of a bin at the target, before the prior."""
+
+
+WHOLE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ class Halves:
 class Noised:
     """One statistic, its sensitivity, and its noise, both in integer steps of ``2**-shift``.
 
-    With ``halves``, ``noise`` is the law of the noise of each half, in the steps of the halves.
+    With ``halves``, ``noise`` is the law of the noise of each half, in the steps of the halves. The
+    budget of the statistic is that of its share times ``weight``.
     """
 
     statistic: Statistic
@@ -64,6 +69,7 @@ class Noised:
     sensitivity: Sensitivity
     noise: Noise
     halves: Halves | None = None
+    weight: Fraction = WHOLE
 
     @property
     def grain(self) -> Fraction:
@@ -127,6 +133,9 @@ class Chosen:
 
     ``sensitivity`` bounds differences between utilities; see ``exponential_for``. With a ``prior``,
     bin i counts as ``prior[i]`` candidates; otherwise each bin counts as one. A prior is public.
+    The target of an extreme is at least ``deep`` steps of rank from the end. A choice of a
+    ``search`` is recalled only for the same law, so that later questions do not change what earlier
+    ones found.
     """
 
     statistic: Ranked
@@ -135,6 +144,8 @@ class Chosen:
     noise: Exponential
     buckets: Buckets
     prior: tuple[int, ...] = ()
+    deep: int = 0
+    search: bool = False
 
     @property
     def step(self) -> Fraction:
@@ -154,7 +165,7 @@ class Chosen:
         together. With a prior that falls fast enough, they count as little as a few of the bins
         before them, however many there are. So the target can be nearer to the end.
         """
-        return self.noise.fall(DOUBT) if self.prior else self.noise.half_width()
+        return max(self.deep, self.noise.fall(DOUBT)) if self.prior else self.noise.half_width()
 
     @property
     def half_width(self) -> float:
@@ -196,6 +207,16 @@ class Share:
         """The epsilon of one statistic with pure noise."""
         return self.pure(1)
 
+    def times(self, weight: Fraction) -> Share:
+        """A share of ``weight`` times the budget for one statistic.
+
+        Claim: statistics whose weights add up to their number cost no more than with equal shares.
+        Assumes: labels and rho add up.
+        Argument: each statistic costs at most its weight times the label, and times the rho.
+        """
+        label = None if self.label is None else self.label * weight
+        return replace(self, label=label, rho=None if self.rho is None else self.rho * weight)
+
     def pure(self, count: int) -> Fraction:
         """The epsilon of a pure mechanism that measures ``count`` statistics together.
 
@@ -234,24 +255,30 @@ class PricedMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A question that is answered before a plan runs: which of ``rungs`` bounds the rows of a unit.
+    """A question that is answered before a plan runs, for the ``measurements`` of the plan.
 
-    Where ``valued``, rows are counted as shares of the largest value: see ``bound.row_weights``.
-    The answer is a position in ``rungs``, for the ``measurements`` of the plan.
+    With a ``size``, it asks which of ``rungs`` bounds that size of units. The answer is a position
+    in ``rungs``. Without a size, it asks for a centre of the values of the sum at ``position``. The
+    answer is a number between the two ``rungs``.
     """
 
     priced: PricedPlan
     rungs: tuple[Fraction, ...]
     measurements: tuple[str, ...]
-    valued: bool = False
+    size: Size | None
+    position: int = 0
+
+
+NOTHING = Cost.zero()
 
 
 @dataclass(frozen=True, slots=True)
 class PricedPlan:
     """What will be run, released and paid. Nothing in it depends on a row.
 
-    With ``searches``, bounds are still to be found. Until then the parts are priced under the
-    bounds of the policy, as ``asked``, which gives the most noise that there may be. The levels of
+    With ``searches``, limits are still to be found within the budget ``asked``. Until then the
+    parts are priced under the limits of the policy, which gives the most noise that there may be.
+    What is found decides which searches are next; their cost is ``later``. The levels of
     ``consistent`` answers add up: see ``reuse.consistent``.
     """
 
@@ -263,11 +290,12 @@ class PricedPlan:
     searches: tuple[Search, ...] = ()
     asked: Request | None = None
     consistent: bool = False
+    later: Cost = NOTHING
 
     @property
     def price(self) -> Cost:
         """The cost including the searches."""
-        return sum((search.priced.cost for search in self.searches), self.cost)
+        return sum((search.priced.cost for search in self.searches), self.cost + self.later)
 
     @property
     def most(self) -> Cost:
@@ -278,5 +306,4 @@ class PricedPlan:
         if self.asked is None:
             return self.cost
         asked, nothing = self.asked, Fraction(0)
-        wanted = Cost(asked.epsilon or nothing, asked.delta, asked.rho or nothing)
-        return sum((search.priced.cost for search in self.searches), wanted)
+        return Cost(asked.epsilon or nothing, asked.delta, asked.rho or nothing)

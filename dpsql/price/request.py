@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
+from dpsql.bound.found_limits import FoundLimits
+from dpsql.policy.model import Searching
 from dpsql.policy.prepared_copies import PreparedCopies
 
 Mechanism = Literal["auto", "laplace", "geometric", "gaussian"]
@@ -28,9 +30,8 @@ class Request:
     can run strategies that would not be chosen. All candidates keep the claim, so this lowers no
     one's privacy.
 
-    ``search`` allows searches for bounds (``price.search``). ``found`` has their results by the
-    name of the measurement: the most rows of a unit that count, or the most that they may be worth.
-    ``consistent`` asks for levels that add up.
+    ``search`` allows searches for limits (``price.search``). ``found`` has their results by the
+    name of the measurement. ``consistent`` asks for levels that add up.
     """
 
     epsilon: Fraction | None
@@ -41,9 +42,9 @@ class Request:
     sizes: Mapping[str, int] = field(default_factory=dict)
     shelf: PreparedCopies = field(default_factory=PreparedCopies)
     bounding: str | None = None
-    search: bool = False
+    search: Searching = "off"
     consistent: bool = False
-    found: Mapping[str, Fraction] = field(default_factory=dict)
+    found: Mapping[str, FoundLimits] = field(default_factory=dict)
     rho: Fraction | None = None
 
     def __post_init__(self) -> None:

@@ -1,263 +1,350 @@
-"""A private search for a tighter contribution bound, where the bound of the policy is loose.
+"""Private searches for tighter limits on what a unit adds, where those of the policy are loose.
 
 If a policy allows 10,000 rows of a unit, and units have 50, every count is 200 times noisier than
-it need be. So dpsql first spends a tenth of the budget on a question of its own: how many rows do
-the units with the most rows have here? The result is a bound like one of the policy: the rows of
-units beyond it weigh less. It is stored like any other answer, and is free for later questions
-about the same rows. The other nine tenths are the price of the answer, whether or not the bound was
-stored. So the cost of a query depends on no row, and its stored answer can serve it again.
+it need be. So dpsql first spends a part of the budget on questions of its own: how many rows, or
+groups, do the units with the most have here, and what do their values add up to? The results are
+limits like those of the policy: units beyond them count as the limit. They are stored like any
+other answer, and are free for later questions about the same rows. The rest of the budget is the
+price of the answer, whether or not the limits were stored. So the cost of a query depends on no
+row, and its stored answer can serve it again.
 
-The bound is chosen by the exponential mechanism among candidates (the rungs of a ladder). A rung is
+A limit is chosen by the exponential mechanism among candidates (the rungs of a ladder). A rung is
 better, the nearer the number of units beyond it is to a target. One unit moves this number by one.
 This errs less than comparing noisy counts with a noisy threshold, rung by rung (the sparse vector
 technique). It needs one draw instead of two noises, and its error grows with the logarithm of the
 number of rungs. As the log-ratios of such a choice lie in an interval of length epsilon, it costs
-epsilon**2 / 8 in zCDP instead of epsilon**2 / 2. A bound is found before the noise that it allows
+epsilon**2 / 8 in zCDP instead of epsilon**2 / 2. A limit is found before the noise that it allows
 is drawn, so both are charged one after the other, and their costs add.
 
-Where only sums are asked, the size of a unit is not the number of its rows but the sum of the
-absolute values of its rows. The most rows that the policy allows, all of the largest value that it
-allows, are more than any unit has, and often far more. The ladder is then finer and has rungs below
-one row, since ranges of values are often wide. (Where a unit has one row, the result is a narrower
-range.)
+The size of a unit is the norm of its vector over all groups: the sum of absolute values for Laplace
+noise, the Euclidean norm for Gaussian noise. Which noise errs less may depend on what is found.
+Then both norms are searched. Sums beside their number of rows are taken around a centre near the
+mean, which is found first (``price.centres``).
 
 Rungs do not count alike beforehand. Most rungs are far above any unit, and together they would often
-be chosen by chance, unless the target left many units beyond the bound. So a rung t counts as
+be chosen by chance, unless the target left many units beyond the limit. So a rung t counts as
 ``t**-1.5`` (its *prior*). Then all rungs above a rung count about as much as the eight around it,
 however many there are, and the target can be nearer to the largest units.
 
-Claim: the choice costs what its event states, and the answer costs what it would cost if the policy
-    stated the bound that was found.
-Assumes: the target and the prior are public, and a unit moves the number of units beyond a rung by
+Claim: the choices cost what their events state, and the answer costs what it would cost if the
+    policy stated the limits that were found.
+Assumes: the targets and the prior are public, and a unit moves the number of units beyond a rung by
     one.
 Argument: a unit has one row in the relation that is searched, so ``price.price`` prices the choice
     like any choice by rank. Log-ratios of two databases are differences of utilities and of the
-    logarithms of two sums, in which the prior is the same, so their interval is no longer. The
-    released bound is public, and the statement of the answer enforces it.
+    logarithms of two sums, in which the prior is the same, so their interval is no longer. What was
+    released is public, also where a later search depends on it. The statement of the answer
+    enforces the limits. The shares of the budget are fixed before the first search.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.bound.candidates import only_sums
-from dpsql.catalog.build import call as apply
-from dpsql.catalog.build import clamp, not_null, real
-from dpsql.catalog.statistic import Quantile, Total, Units
-from dpsql.ir.domain import interval
-from dpsql.ir.expressions import Aggregated, Case, Column, Expression, Shape, integer
-from dpsql.ir.public_groups import PublicGroups
-from dpsql.ir.relations import (
-    Aggregate,
-    Project,
-    Relation,
-    Scan,
-    Stored,
-    walk_relations,
-    written_columns,
-)
+from dpsql.bound.candidates import clips_vectors, narrows, only_sums
+from dpsql.bound.found_limits import Amount, FoundLimits, Norm
+from dpsql.bound.sensitivity import has_cap
+from dpsql.catalog.statistic import Ranked, Rows, Statistic, Total, Units
+from dpsql.ir.relations import Stored
 from dpsql.plan.identity import identity
-from dpsql.plan.lift import lift_conditions
-from dpsql.plan.nodes import Cells, Measurement, Plan
+from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.steady import steady
-from dpsql.policy.types import Kind
+from dpsql.price.centres import centred_sums, with_centres
+from dpsql.price.divide import divide
+from dpsql.price.ladder import fine_ladder, ladder, prior
 from dpsql.price.price import price
 from dpsql.price.priced import Chosen, PricedPlan, Search
 from dpsql.price.request import Request
+from dpsql.price.size import Size
+from dpsql.price.sizes import centre_of_units, rungs_of_units
+from dpsql.privacy.cost import Cost
 
 SHARE = Fraction(1, 10)
 """The share of the budget of a query that searches spend."""
-_PRIOR_BITS = 48
-"""The lowest rung counts as ``2**_PRIOR_BITS``, so that all of them together fit into 64 bits."""
-
-SMALLEST = Fraction(1, 2**10)
-"""The lowest bound on the worth of the rows of a unit, in rows of the largest value."""
-STEPS = 8
-"""The number of bounds from one power of two to the next.
-
-A bound is then at most an eighth too high. The target grows with the logarithm of the number of
-bounds, which is hardly larger.
-"""
+CENTRED = Fraction(15, 100)
+"""The same where sums are centred."""
+OF_CENTRES = Fraction(1, 4)
+"""The part of it that is for the centres."""
+FEW = Fraction(3, 10)
+"""The same for answers of at most ``FEW_CELLS`` numbers, which have little noise beside the bound."""
+FEW_CELLS = 3
+DEEP = 0.5
+"""How much of the depth is used at which bias and noise are equal."""
+SOME = Fraction(2, 10)
+"""The same for answers of at most ``MANY_CELLS`` numbers."""
+MANY_CELLS = 20
+MANY_COUNTS = {"laplace": 13, "gaussian": 8}
+"""The number of groups from which counts gain by a search, by the mechanism."""
 
 
 def price_with_searches(plan: Plan, request: Request) -> PricedPlan:
     """The priced plan, with the searches that run before it where the request allows them."""
-    found = tuple(_searches(plan, request)) if request.search else ()
-    if not found:
+    share = _share(plan, request)
+    if share is None:
         return price(plan, request)
-    rest = request.part(1 - SHARE)
-    return replace(price(plan, rest), searches=found, asked=rest)
+    centres = tuple(_centres(plan, request, share))
+    searches = centres or tuple(_limits(plan, request, share))
+    found = replace(price(plan, request.part(1 - share)), searches=searches, asked=request)
+    return replace(found, later=_cost(_limits(plan, request, share))) if centres else found
 
 
-def with_found_bounds(base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
-    """The plan priced under the bounds that its searches have found."""
+def with_found(base: PricedPlan, found: tuple[float, ...]) -> PricedPlan:
+    """The plan after its searches have found something; it may have further searches."""
     assert base.asked is not None
-    limits = {
-        name: search.rungs[level]
-        for search, level in zip(base.searches, levels, strict=True)
-        for name in search.measurements
-    }
-    return price(base.plan, replace(base.asked, found=limits))
+    share = _share(base.plan, base.asked)
+    assert share is not None, "the plan has searches"
+    rest = base.asked.part(1 - share)
+    if any(search.size is None for search in base.searches):
+        centres = {
+            (name, search.position): Fraction(value)
+            for search, value in zip(base.searches, found, strict=True)
+            for name in search.measurements
+        }
+        plan = with_centres(base.plan, centres)
+        searches = tuple(_limits(plan, base.asked, share))
+        return replace(price(plan, rest), searches=searches, asked=base.asked)
+    limits: dict[str, list[tuple[Amount, Norm, Fraction]]] = {}
+    for search, value in zip(base.searches, found, strict=True):
+        assert search.size is not None
+        limit = search.size.amount, search.size.norm, search.rungs[int(value)]
+        for name in search.measurements:
+            limits.setdefault(name, []).append(limit)
+    named = {name: FoundLimits(tuple(each)) for name, each in limits.items()}
+    return price(base.plan, replace(rest, found=named))
 
 
 def extremes(base: PricedPlan) -> Iterator[PricedPlan]:
-    """The plan priced under the lowest, a middle and the highest bound that may be found."""
-    many = [len(search.rungs) for search in base.searches]
-    for part in (0.0, 0.5, 1.0) if many else ():
-        yield with_found_bounds(base, tuple(int(part * (n - 1)) for n in many))
+    """The plan after searches that find the lowest, a middle and the highest value.
+
+    Also the plans in between, which have further searches.
+    """
+    for part in (0.0, 0.5, 1.0) if base.searches else ():
+        found = base
+        while found.searches:
+            found = with_found(found, tuple(_at(search, part) for search in found.searches))
+            yield found
 
 
-def _searches(plan: Plan, request: Request) -> Iterator[Search]:
-    """One search for all measurements of the same rows."""
-    if plan.lookups or any(m.terms is not None for m in plan.measurements):
-        return  # rows that depend on released numbers, or bounds that the query names itself
-    wanted: dict[object, tuple[Plan, tuple[Fraction, ...], list[str], bool]] = {}
+def every_search(base: PricedPlan) -> Iterator[Search]:
+    """All searches, round by round. Those around a centre are shown for the middle of its range."""
+    while base.searches:
+        yield from base.searches
+        base = with_found(base, tuple(_at(search, 0.5) for search in base.searches))
+
+
+def _at(search: Search, part: float) -> float:
+    """A value that a search may find."""
+    if search.size is not None:
+        return int(part * (len(search.rungs) - 1))
+    low, high = search.rungs
+    return float(low + (high - low) * Fraction(part))
+
+
+def _cost(searches: Iterable[Search]) -> Cost:
+    return sum((search.priced.cost for search in searches), Cost.zero())
+
+
+def _share(plan: Plan, request: Request) -> Fraction | None:
+    """The share of the budget that searches spend; None if there are none."""
+    wanted = [m for m in plan.measurements if any(_sizes(m, plan, request))]
+    if not wanted:
+        return None
+    cells = max(m.cells.count if m.cells is not None else MANY_CELLS + 1 for m in wanted)
+    if cells <= MANY_CELLS:
+        return FEW if cells <= FEW_CELLS else SOME
+    return CENTRED if any(map(_is_centred, wanted)) else SHARE
+
+
+def _centres(plan: Plan, request: Request, share: Fraction) -> Iterator[Search]:
+    """One search for the centre of each sum that may have another; equal ones are one."""
+    wanted: dict[object, tuple[Plan, Total, int, list[str]]] = {}
     for measurement in plan.measurements:
-        most, valued = measurement.privacy.max_rows, only_sums(measurement)
-        rungs = fine_ladder(most) if valued else ladder(most)
-        if len(rungs) < 2 or not _profits(measurement):
+        if not any(_sizes(measurement, plan, request)):
             continue
-        asked = _asked(measurement, rungs)
-        names = wanted.setdefault(identity(asked), (_plan(asked), rungs, [], valued))[2]
-        names.append(measurement.name)
-    for search, rungs, names, valued in wanted.values():
-        share = request.part(SHARE / len(wanted))
-        yield Search(_with_prior(price(search, share), rungs), rungs, tuple(names), valued)
+        for position in _to_centre(measurement):
+            total = measurement.statistics[position]
+            assert isinstance(total, Total)
+            asked = centre_of_units(measurement, total)
+            known = wanted.setdefault(
+                (identity(asked), position), (_plan(asked), total, position, [])
+            )
+            known[3].append(measurement.name)
+    for search, total, position, names in wanted.values():
+        priced = price(search, request.part(share * OF_CENTRES / len(wanted)))
+        [part] = priced.parts
+        [item] = part.noised
+        assert isinstance(item, Chosen)
+        priced = replace(priced, parts=(replace(part, noised=(replace(item, search=True),)),))
+        yield Search(priced, (total.low, total.high), tuple(names), None, position)
 
 
-def _with_prior(search: PricedPlan, rungs: tuple[Fraction, ...]) -> PricedPlan:
+def _is_centred(measurement: Measurement) -> bool:
+    return next(_to_centre(measurement), None) is not None
+
+
+def _to_centre(measurement: Measurement) -> Iterator[int]:
+    """The positions of the sums whose centre is searched for."""
+    if measurement.cells is not None and (
+        clips_vectors(measurement) or measurement.privacy.max_rows == 1
+    ):
+        yield from (i for i, _ in centred_sums(measurement))
+
+
+def _limits(plan: Plan, request: Request, share: Fraction) -> Iterator[Search]:
+    """One search for all measurements of the same rows and groups, for each size."""
+    wanted: dict[object, tuple[Plan, tuple[Fraction, ...], list[str], Size, Measurement]] = {}
+    centred = False
+    for measurement in plan.measurements:
+        for size in _sizes(measurement, plan, request):
+            centred = centred or _is_centred(measurement)
+            rungs = _rungs(measurement, size)
+            asked = rungs_of_units(measurement, size, rungs)
+            key = identity(asked), size.norm
+            wanted.setdefault(key, (_plan(asked), rungs, [], size, measurement))[2].append(
+                measurement.name
+            )
+    part = share * (1 - OF_CENTRES) if centred else share
+    for search, rungs, names, size, measurement in wanted.values():
+        priced = price(search, request.part(part / len(wanted)))
+        deep = _depth(measurement, size, request.part(1 - share))
+        yield Search(_with_prior(priced, rungs, deep), rungs, tuple(names), size)
+
+
+def _depth(measurement: Measurement, size: Size, rest: Request) -> int:
+    """The number of units that a limit may leave beyond it, because the noise of many groups shrinks.
+
+    A limit that is lower by d takes at most d off each of r larger units. Spread over D groups,
+    this is d r / D for each group, or d r / sqrt(D) in the Euclidean norm. The noise of each group
+    shrinks by its deviation times d. Up to the r at which both are equal, a lower limit is better.
+    """
+    deviations, groups = _families(measurement, rest), 1
+    if measurement.cells is not None:
+        groups = measurement.cells.count
+    if size.norm == 1:
+        return int(DEEP * deviations.get("laplace", 0.0) * groups)
+    return int(DEEP * deviations.get("gaussian", 0.0) * math.sqrt(groups))
+
+
+def _with_prior(search: PricedPlan, rungs: tuple[Fraction, ...], deep: int) -> PricedPlan:
     """The search in which lower rungs count more; its law and its cost are the same."""
     [part] = search.parts
     [item] = part.noised
     assert isinstance(item, Chosen)
     assert item.buckets.count == len(rungs), "each rung is a bin"
-    return replace(search, parts=(replace(part, noised=(replace(item, prior=prior(rungs)),)),))
+    chosen = replace(item, prior=prior(rungs), deep=deep << item.shift, search=True)
+    return replace(search, parts=(replace(part, noised=(chosen,)),))
 
 
-def prior(rungs: tuple[Fraction, ...]) -> tuple[int, ...]:
-    """How much each rung counts before the data is asked: as ``t**-1.5``, in whole numbers.
+def _sizes(measurement: Measurement, plan: Plan, request: Request) -> Iterator[Size]:
+    """The sizes of units whose limits are searched for."""
+    if plan.lookups or measurement.terms is not None or not _gains(measurement, request):
+        return  # rows that depend on released numbers, or limits that the query names itself
+    for size in _useful_sizes(measurement, request):
+        if len(_rungs(measurement, size)) > 1:
+            yield size
 
-    >>> prior((Fraction(1), Fraction(4), Fraction(16)))
-    (281474976710656, 35184372088832, 4398046511104)
+
+def _gains(measurement: Measurement, request: Request) -> bool:
+    """Whether searches are wanted here.
+
+    With ``auto``, they are made where a bound that errs is better than the loosest one that the
+    policy allows for most tables: for sums, and for counts of many groups.
     """
-    steepest = 1 << 2 * _PRIOR_BITS
-    return tuple(max(1, math.isqrt(int(steepest * (rungs[0] / rung) ** 3))) for rung in rungs)
+    statistics, cells = measurement.statistics, measurement.cells
+    if request.search == "off":
+        return False
+    if request.search == "on" or any(map(_is_sum, statistics)):
+        return True
+    if measurement.privacy.max_rows == 1 or cells is None:
+        return False
+    many = min(MANY_COUNTS[family] for family in _families(measurement, request))
+    return cells.count >= many
 
 
-def _profits(measurement: Measurement) -> bool:
-    """Whether a lower bound means less noise, and can be enforced: see ``plan.steady``."""
-    only_units = all(isinstance(s, Units) for s in measurement.statistics)
-    return not only_units and steady(measurement.input)
-
-
-def ladder(most: int) -> tuple[Fraction, ...]:
-    """Bounds on numbers of rows to choose from; ``most`` is the highest.
-
-    >>> print(*ladder(20))
-    1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 18 20
-    """
-    return tuple(rung for rung in fine_ladder(most) if rung.denominator == 1)
-
-
-def fine_ladder(most: int) -> tuple[Fraction, ...]:
-    """Bounds on the worth of rows, which begin at a small part of one row.
-
-    >>> [float(rung) for rung in fine_ladder(1)[-4:]]
-    [0.8125, 0.875, 0.9375, 1.0]
-    """
-    rungs, power = set[Fraction](), SMALLEST
-    while power < most:
-        rungs |= {power * (STEPS + i) / STEPS for i in range(STEPS)}
-        power *= 2
-    return (*sorted(r for r in rungs if r < most), Fraction(most))
-
-
-def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement:
-    """The measurement of a search: the rung of each unit, by its rows or its sums of values.
-
-    A unit has one row in its relation.
-    """
-    below, privacy = measurement.input, measurement.privacy
-    known = written_columns(below)
-    keys = tuple(known[min(part & known.keys())] for part in privacy.key)
-    numbers = itertools.count(max(c.number for r in walk_relations(below) for c in _columns(r)) + 1)
-    sizes = _worth(measurement) if only_sums(measurement) else [_NUMBER]
-    found = [Column(next(numbers), "n", size.shape) for size, _ in sizes]
-    unit = replace(
-        privacy,
-        key=tuple(frozenset({key.number}) for key in keys),
-        max_rows=1,
-        per_group=None,
-    )
-    by_unit: Relation = Aggregate(below, keys, tuple(c for c, _ in sizes), (*keys, *found), unit)
-    if privacy.max_rows == 1:  # a unit is a row, which may have no key
-        values = tuple(call.args[0] for call, _ in sizes)
-        unit = privacy
-        by_unit = Project(below, (*below.fields, *values), (*below.fields, *found), unit)
-    last = len(rungs) - 1
-    each = [(column, one) for column, (_, one) in zip(found, sizes, strict=True)]
-    level = Quantile(_level(each, rungs), 0, last, Fraction(1), extreme=True, kind=Kind.INTEGER)
-    column = Column(next(numbers), "rung", level.shape)
-    measured = Measurement(
-        "m0", by_unit, unit, (), (), Cells(PublicGroups((), ()), 1), (level,), (column,)
-    )
+def _is_sum(statistic: Statistic) -> bool:
     return (
-        measured
-        if measurement.lifted is None
-        else replace(measured, lifted=lift_conditions(by_unit, numbers))
+        isinstance(statistic, Total) and not has_cap(statistic) and statistic.low < statistic.high
     )
 
 
-_MANY = Shape(Kind.INTEGER, nullable=False, domain=interval(1, None, integral=True))
-_NUMBER = Aggregated("count", (), _MANY), Fraction(1)
-"""The number of rows of a unit, each worth one."""
+def _families(measurement: Measurement, request: Request) -> dict[str, float]:
+    """The deviation of noise for a norm of one, by the family of mechanisms that may be used."""
+    statistics, selections = len(measurement.statistics), int(measurement.cells is None)
+    found = {}
+    for share in divide(request, statistics, selections):
+        if share.family == "gaussian":
+            assert share.rho is not None
+            found[share.family] = 1 / math.sqrt(2 * float(share.rho))
+        else:
+            found[share.family] = math.sqrt(2) / float(share.epsilon)
+    return found or {"laplace": 1.0}  # pricing refuses what no mechanism may answer
 
 
-def _worth(measurement: Measurement) -> list[tuple[Aggregated, Fraction]]:
-    """For each total, the sum of absolute values of a unit, and the largest absolute value."""
-    found = []
-    for total in measurement.statistics:
-        if isinstance(total, Total):
-            value = clamp(total.value, total.low, total.high)
-            value = apply("abs", apply("subtract", value, real(total.centre)))
-            there = not_null(total.value, total.where)
-            if there is not None:
-                shape = replace(value.shape, nullable=False)
-                value = Case(((there, value),), real(Fraction(0)), shape)
-            largest = max(abs(total.low - total.centre), abs(total.high - total.centre))
-            found.append((Aggregated("sum", (value,), _SUM), largest))
-    return found
+def _norms(measurement: Measurement, request: Request) -> tuple[Norm, ...]:
+    """The norms that may decide the noise: |v|_2 <= |v|_1 <= sqrt(groups) |v|_2."""
+    deviations = _families(measurement, request)
+    laplace, gaussian = deviations.get("laplace"), deviations.get("gaussian")
+    if gaussian is None:
+        return (1,)
+    if laplace is None or gaussian <= laplace:
+        return (2,)
+    groups = 1 if measurement.cells is None else measurement.cells.count
+    return (1,) if laplace * math.sqrt(groups) <= gaussian else (1, 2)
 
 
-_SUM = Shape(Kind.DOUBLE, nullable=False)
+def _useful_sizes(measurement: Measurement, request: Request) -> Iterator[Size]:
+    statistics, cells, most = (
+        measurement.statistics,
+        measurement.cells,
+        measurement.privacy.max_rows,
+    )
+    if most == 1:
+        if any(map(_is_sum, statistics)) and narrows(measurement):
+            yield Size("worth", 1, by_row=True)
+        return
+    if cells is None or not clips_vectors(measurement):
+        if all(isinstance(s, Units) for s in statistics) or not steady(measurement.input):
+            return
+        yield Size("worth" if only_sums(measurement) else "rows", 1, by_row=True)
+        if cells is not None and 2 in _norms(measurement, request) and _has_votes(measurement):
+            yield Size("rows", 2, by_row=False)
+        return
+    for norm in _norms(measurement, request):
+        if any(isinstance(s, Units) for s in statistics) and min(most, cells.count) > 1:
+            yield Size("units", norm, by_row=False)
+        if any(isinstance(s, Rows) for s in statistics):
+            yield Size("rows", norm, by_row=False)
+        if any(map(_is_sum, statistics)):
+            yield Size("worth", norm, by_row=False)
 
 
-def _level(each: list[tuple[Column, Fraction]], rungs: tuple[Fraction, ...]) -> Expression:
-    """The position of the lowest rung that none of a unit's sizes exceeds."""
-    whens = tuple((_within(each, rung), integer(i)) for i, rung in enumerate(rungs[:-1]))
-    last = len(rungs) - 1
-    shape = Shape(Kind.INTEGER, nullable=False, domain=interval(0, last, integral=True))
-    return Case(whens, integer(last), shape)
+def _has_votes(measurement: Measurement) -> bool:
+    """Whether values are chosen by their ranks, and nothing counts units."""
+    kinds = Ranked | Rows | Total
+    chosen = any(isinstance(s, Ranked) for s in measurement.statistics)
+    return chosen and all(isinstance(s, kinds) and not has_cap(s) for s in measurement.statistics)
 
 
-def _within(each: list[tuple[Column, Fraction]], rung: Fraction) -> Expression:
-    parts = [
-        apply(
-            "le", size, real(rung * one) if size.shape.kind is Kind.DOUBLE else integer(int(rung))
+def _rungs(measurement: Measurement, size: Size) -> tuple[Fraction, ...]:
+    """The limits to choose from."""
+    most, cells = measurement.privacy.max_rows, measurement.cells
+    if size.amount == "units":
+        assert cells is not None
+        groups = min(most, cells.count)
+        return (
+            ladder(groups) if size.norm == 1 else _euclidean(Fraction(math.isqrt(groups - 1) + 1))
         )
-        for size, one in each
-    ]
-    return functools.reduce(lambda one, other: apply("and", one, other), parts)
+    if size.amount == "worth":
+        return fine_ladder(Fraction(most))
+    return ladder(most) if size.norm == 1 else _euclidean(Fraction(most))
 
 
-def _columns(relation: Relation) -> tuple[Column, ...]:
-    owners = relation.unit_fields if isinstance(relation, Scan) else ()
-    return (*relation.fields, *owners)
+def _euclidean(most: Fraction) -> tuple[Fraction, ...]:
+    """Limits on the Euclidean norm of whole numbers, which is one at least."""
+    return fine_ladder(most, Fraction(1))
 
 
 def _plan(measurement: Measurement) -> Plan:

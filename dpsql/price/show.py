@@ -15,15 +15,19 @@ from dpsql.bound import (
     PreparedRows,
     RowWeights,
     UnitTotals,
+    VectorClip,
     WeightsAndGroups,
 )
+from dpsql.bound.found_limits import Amount, Norm
 from dpsql.bound.row_weights import Weights
+from dpsql.bound.vector_clip import norm_text
 from dpsql.catalog.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
 from dpsql.exact import number
 from dpsql.plan.empty_groups import least_units
 from dpsql.policy.types import Scalar
 from dpsql.price.notes import notes
 from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan, Search
+from dpsql.price.search import every_search
 from dpsql.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -54,7 +58,7 @@ and is not shown.
 
 def show(priced: PricedPlan, statements: Statements) -> str:
     """The whole plan: measurements, noise, statements, cost."""
-    lines = [line for search in priced.searches for line in search_lines(search, statements)]
+    lines = [line for search in every_search(priced) for line in search_lines(search, statements)]
     for part in priced.parts:
         lines += [*_measurement(part), *_statements(part, statements)]
     for public in priced.plan.publics:
@@ -74,30 +78,39 @@ def cost_line(priced: PricedPlan) -> str:
     )
 
 
+_AMOUNTS: dict[Amount, str] = {
+    "units": "how many groups of a {unit} count",
+    "rows": "how many rows of a {unit} count",
+    "worth": "what the values of a {unit} add up to, in units of the largest value",
+}
+_NORMS: dict[Norm, str] = {1: "", 2: ", as a Euclidean norm over groups"}
+
+
 def search_lines(search: Search, statements: Statements) -> Iterator[str]:
     """A search: its question, its cost, its mechanism and its measurements."""
     [part] = search.priced.parts
     [item] = part.noised
-    rungs, cost = search.rungs, search.priced.cost
-    unit = part.measurement.privacy.unit
-    what = f"how many rows of a {unit} count"
-    if search.valued:
-        what = f"what the values of a {unit} add up to, in rows of the largest value"
-    yield (
-        f"search: {what}, one of"
-        f" {len(rungs)} bounds up to {rungs[-1]}; epsilon {number(cost.epsilon)}, once"
-    )
     assert isinstance(item, Chosen)
-    scale = number(item.noise.scale * item.step)
-    yield (
-        f"      exponential mechanism, scale {scale} units;"
-        f" meant to leave about {item.half_width:.6g} units beyond it"
-    )
+    cost, unit = number(search.priced.cost.epsilon), part.measurement.privacy.unit
     names = ", ".join(search.measurements)
-    yield (
-        f"      {names}: errors below are for {rungs[-1]} rows, and become smaller if a smaller bound "
-        "is found"
-    )
+    if search.size is None:
+        low, high = map(number, search.rungs)
+        yield f"search: a centre of the values of s{search.position}, from {low} to {high}; epsilon {cost}, once"
+        yield f"      {noise_text(item)}"
+        yield f"      {names}: the sum is taken around it, so that values of a {unit} cancel"
+    else:
+        most = number(search.rungs[-1])
+        what, end = _AMOUNTS[search.size.amount].format(unit=unit), _NORMS[search.size.norm]
+        yield (
+            f"search: {what}{end}, one of {len(search.rungs)} limits up to {most};"
+            f" epsilon {cost}, once"
+        )
+        scale, beyond = number(item.noise.scale * item.step), float(item.depth * item.step)
+        yield (
+            f"      exponential mechanism, scale {scale} units;"
+            f" meant to leave about {beyond:.6g} units beyond it"
+        )
+        yield f"      {names}: errors below are for {most}, and become smaller with a smaller limit"
     yield from _statements(part, statements)
 
 
@@ -147,22 +160,34 @@ def _limits(bounding: Bounding) -> Iterator[str]:
             pass
         case PreparedRows(rows=rows):
             yield f"at most {rows} rows of a unit are read"
-        case RowWeights():
-            yield _weight(bounding)
         case UnitTotals(per_group=per_group):
             yield f"at most {per_group} rows of a unit in a group"
         case GroupCaps(groups=groups, limit=limit, per_group=per_group):
             if limit:
                 yield f"at most {groups} groups of a unit"
             yield f"at most {per_group} rows of a unit in a group"
-        case WeightsAndGroups(groups=groups, limit=limit):
-            yield _weight(bounding)
-            if limit:
-                yield f"at most {groups} groups of a unit"
+        case RowWeights() | WeightsAndGroups():
+            yield from _weighed(bounding)
         case NormClip(norm=norm):
             yield f"norm of a unit's counts at most {number(norm)}"
+        case VectorClip():
+            yield from _clipped(bounding)
         case _:
             assert_never(bounding)
+
+
+def _clipped(clip: VectorClip) -> Iterator[str]:
+    """The limits of each kind of statistic, over all groups together."""
+    what = "in all" if clip.norm == 1 else "as a Euclidean norm"
+    kinds = (clip.units, "groups"), (clip.rows, "rows"), (clip.worth, "times the largest value")
+    for power, of in kinds:
+        yield f"a unit counts as at most {norm_text(power, clip.norm)} {of} {what}"
+
+
+def _weighed(bounding: RowWeights | WeightsAndGroups) -> Iterator[str]:
+    yield _weight(bounding)
+    if isinstance(bounding, WeightsAndGroups) and bounding.limit:
+        yield f"at most {bounding.groups} groups of a unit"
 
 
 def _weight(weights: Weights) -> str:

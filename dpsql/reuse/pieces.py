@@ -32,6 +32,7 @@ from dpsql.bound import (
     PreparedRows,
     RowWeights,
     UnitTotals,
+    VectorClip,
     WeightsAndGroups,
 )
 from dpsql.catalog.statistic import Quantile, Rows, Total, Units, Values
@@ -308,6 +309,10 @@ def _limits(bounding: Bounding) -> str:
             own = {"rows": rows, "grouped": True, "limit": limit, "valued": valued}
         case NormClip(norm=norm):
             own = {"grouped": True, "norm": norm}
+        case VectorClip(norm=power, units=units, rows=rows, worth=worth):
+            return (
+                f"VectorClip({bounding.groups}, {power}, {units}, {rows}, {worth}, {bounding.size})"
+            )
         case _:
             assert_never(bounding)
     words = {
@@ -339,6 +344,8 @@ def _constants(part: PricedMeasurement, position: int) -> list[str]:
     constants = [repr(v) for v in values if not isinstance(v, Expression)]
     if isinstance(statistic, Total | Quantile) and statistic.value.shape.kind is Kind.DOUBLE:
         constants.append("NaN is the upper end")  # in older releases NaN did not count
+    if isinstance(item, Chosen) and item.search:
+        constants += [repr(item.noise), str(item.deep)]
     return [type(statistic).__name__, repr(getattr(item, "buckets", None)), *constants]
 
 

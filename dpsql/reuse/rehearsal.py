@@ -16,6 +16,7 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.groups import write_groups
 from dpsql.ledger.store import Kept, Ledger
 from dpsql.price.priced import PricedMeasurement, PricedPlan
+from dpsql.price.search import every_search
 from dpsql.privacy.cost import Cost
 from dpsql.release.noise import column_noise
 from dpsql.release.postprocess import PostProcessor
@@ -49,7 +50,7 @@ class Rehearsal:
 
     def price(self, statement: str, priced: PricedPlan) -> StatementPrice:
         """The price of a plan with its searches; its releases count as stored from now on."""
-        plans = (*(search.priced for search in priced.searches), priced)
+        plans = (*(search.priced for search in every_search(priced)), priced)
         due = sum(map(self._due, plans), Cost.zero())
         return StatementPrice(statement, priced.price, due)
 

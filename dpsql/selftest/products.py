@@ -14,10 +14,12 @@ from dpsql.bound import (
     PreparedRows,
     RowWeights,
     UnitTotals,
+    VectorClip,
     WeightsAndGroups,
 )
 from dpsql.catalog.aggregates import AGGREGATES as RECORDS
 from dpsql.catalog.aggregates import is_private, names_where
+from dpsql.catalog.record import Needs
 from dpsql.price.request import Mechanism
 from dpsql.selftest.copies import SEVERAL, WIDE
 from dpsql.selftest.probes import CELL, PART, PERSON, PREPARED, ROWS, WORD
@@ -34,7 +36,7 @@ RULES: tuple[tuple[str, str, Mechanism], ...] = (
     ("Gaussian", SEVERAL, "gaussian"),
 )  # fmt: skip
 """Every rule that selects groups, and the role and mechanism that lead to it."""
-IN_GROUPS = tuple(s.name for s in (RowWeights, GroupCaps, WeightsAndGroups, NormClip))
+IN_GROUPS = tuple(s.name for s in (RowWeights, GroupCaps, WeightsAndGroups, NormClip, VectorClip))
 """Strategies for units with many rows in many groups of a table without a prepared copy."""
 WAYS = (*IN_GROUPS, PreparedRows.name, UnitTotals.name)
 """Strategies for units with many rows; every aggregate of people uses one row per unit."""
@@ -44,6 +46,14 @@ _TURNS = 3
 """The step through the scenarios from one pair to the next: prime to ten, so that all occur."""
 _SHARE = 8
 """How many times fewer samples a pair has than questions that are asked in every scenario."""
+
+_BY_VALUE = frozenset(
+    text
+    for name in names_where(is_private)
+    if RECORDS[name].needs in (Needs.RANGE_OR_LIST, Needs.LIST)
+    for text in RECORDS[name].examples
+)
+"""Aggregates that choose a value."""
 
 _MANY = (
     ("COUNT(*)", "v", 2), ("SUM(x)", "v", 6), ("AVG(x)", "v", 3), ("MEDIAN(x)", "v", 3),
@@ -72,8 +82,15 @@ def products() -> Iterator[Question]:
 
 
 def possible(aggregate: str, way: str) -> bool:
-    """Whether a strategy bounds an aggregate: weights and norms do not bound numbers of units."""
-    return way not in _GROUPED or f"DISTINCT {PERSON}" not in aggregate
+    """Whether a strategy bounds an aggregate.
+
+    Weights and norms do not bound numbers of units. Vectors are of numbers and sums: not of values
+    that are chosen, or counted once.
+    """
+    of_units = f"DISTINCT {PERSON}" in aggregate
+    if way == VectorClip.name:
+        return of_units or ("DISTINCT" not in aggregate and aggregate not in _BY_VALUE)
+    return way not in _GROUPED or not of_units
 
 
 def _bounded(text: str, way: str, law: Mechanism, scenario: Scenario) -> Question:

@@ -44,7 +44,7 @@ class Side:
         self._session = service.session(question.role)
         self._session.settings = replace(
             self._session.settings, bounding=question.bounding, mechanism=question.mechanism,
-            dialect=question.dialect, search=question.search, consistent=question.consistent,
+            dialect=question.dialect, search="on" if question.search else "off", consistent=question.consistent,
             empty_groups=question.empty_groups, show="always",
         )  # fmt: skip
         self._before, self._asked = self._spent(), 0

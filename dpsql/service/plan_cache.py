@@ -12,7 +12,7 @@ from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.policy.types import Scalar
 from dpsql.price.priced import PricedPlan
-from dpsql.price.search import with_found_bounds
+from dpsql.price.search import with_found
 from dpsql.service.settings import Settings
 
 MOST_PLANS = 512
@@ -69,11 +69,11 @@ class PlanCache:
                 self._plans.put(key, found)
         return found
 
-    def settled(self, base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
-        """The plan ``base`` under ``levels``, the bounds that its searches found."""
-        key = id(base), levels
+    def settled(self, base: PricedPlan, values: tuple[float, ...]) -> PricedPlan:
+        """The plan ``base`` with ``values``, which its searches found."""
+        key = id(base), values
         found = self._settled.get(key)
         if found is None or found[0] is not base:
-            found = base, with_found_bounds(base, levels)
+            found = base, with_found(base, values)
             self._settled.put(key, found)
         return found[1]

@@ -23,15 +23,21 @@ from dpsql.service.parts import ServiceParts
 
 
 def with_stored_bounds(base: PricedPlan, service: ServiceParts) -> PricedPlan:
-    """The plan under its bounds if all of them are stored, which costs nothing; else ``base``."""
-    found = [
-        answer_from_store(s.priced, service.policy.answers_key, service.tools)
-        for s in base.searches
-    ]
-    levels = tuple(_level(release) for release in found if release is not None)
-    if not base.searches or len(levels) < len(found):
-        return base
-    return _under(base, levels, service)
+    """The plan under its limits if all of them are stored, which costs nothing; else ``base``."""
+    plan = base
+    while plan.searches:
+        stored = [
+            answer_from_store(s.priced, service.policy.answers_key, service.tools)
+            for s in plan.searches
+        ]
+        found = tuple(_value(release) for release in stored if release is not None)
+        if len(found) < len(stored):
+            return base
+        following = _after(plan, found, service)
+        if following is plan:
+            return base
+        plan = following
+    return plan
 
 
 @contextmanager
@@ -62,26 +68,32 @@ def _searched(base: PricedPlan, payer: Payer, service: ServiceParts) -> tuple[Pr
         check_cap(payer.cap, base.most)
     if with_stored_bounds(base, service) is base:
         check_left(service.ledger.balances(payer.accounts), base.price)
-    given = [answer(s.priced, payer, service.tools, intervals=False) for s in base.searches]
-    cost = sum((one.cost for one in given), Cost.zero())
-    return _under(base, tuple(_level(one.release) for one in given), service), cost
+    plan, cost = base, Cost.zero()
+    while plan.searches:
+        given = [answer(s.priced, payer, service.tools, intervals=False) for s in plan.searches]
+        cost += sum((one.cost for one in given), Cost.zero())
+        following = _after(plan, tuple(_value(one.release) for one in given), service)
+        if following is plan:
+            break
+        plan = following
+    return plan, cost
 
 
-def _under(base: PricedPlan, levels: tuple[int, ...], service: ServiceParts) -> PricedPlan:
-    """The plan under the bounds that were found, or ``base`` if that plan would be refused.
+def _after(plan: PricedPlan, found: tuple[float, ...], service: ServiceParts) -> PricedPlan:
+    """The plan with what its searches found, or ``plan`` itself if that plan would be refused.
 
     Claim: once a search is paid, the answer that it was made for is not refused.
     Assumes: the accounts held enough for both when the search was paid.
-    Argument: ``base`` was admitted before. It has the same price, and its bounds hold for all data.
+    Argument: ``plan`` was admitted before. It has the same price, and its limits hold for all data.
     """
     try:
-        found = service.plans.settled(base, levels)
-        admit(found, service.tools)
+        following = service.plans.settled(plan, found)
+        admit(following, service.tools)
     except (EngineFailed, Refused):
-        return base
-    return found
+        return plan
+    return following
 
 
-def _level(release: Release) -> int:
-    """The level that a search found: the one value that it released."""
-    return int(release.table.column(0)[0].as_py())
+def _value(release: Release) -> float:
+    """What a search found: the one value that it released."""
+    return float(release.table.column(0)[0].as_py())

@@ -192,13 +192,15 @@ class Session:
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
         wanted, request = widest_error(mine), self._request(mine)
+        if wanted is not None and request.search == "auto":
+            request = replace(request, search="off")  # the error must be known beforehand
         enumerator = self._service.tools.enumerator
         plan = make_plan(source, catalog, enumerator, mine.empty_groups, mine.show)
 
         def at(asked: Request) -> PricedPlan:
             return price_plan(plan, source, asked)
 
-        if wanted is not None and mine.search:
+        if wanted is not None and request.search == "on":
             raise Refused(error_unknown())
         found = at(request)
         if wanted is not None and found.parts:
@@ -344,7 +346,7 @@ class Session:
             sizes={u.name: u.group_size for u in self._service.policy.units.values()},
             shelf=self._service.shelf,
             bounding=mine.bounding,
-            search=mine.search,
+            search=mine.search or role.search,
             consistent=mine.consistent,
         )
 

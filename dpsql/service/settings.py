@@ -14,7 +14,7 @@ from dpsql.ir.privacy_clause import LEAST_DELTA, SMALLEST
 from dpsql.ledger.accounts import LONGEST_SESSION_NAME
 from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.noise_alone import Show
-from dpsql.policy.model import TemporaryView
+from dpsql.policy.model import Searching, TemporaryView
 from dpsql.price.request import Mechanism
 from dpsql.sql.dialects.tables import DIALECTS
 
@@ -38,7 +38,7 @@ class Settings:
     max_relative_error: Fraction | None = None
     expected_size: Fraction | None = None
     bounding: str | None = None
-    search: bool = False
+    search: Searching | None = None
     nonnegative: bool = False
     consistent: bool = False
     empty_groups: EmptyGroups = "auto"
@@ -91,6 +91,12 @@ def _switch(text: str) -> bool:
     ]
 
 
+def _searching(text: str) -> str:
+    if text.lower() == "auto":
+        return "auto"
+    return "on" if _switch(text) else "off"
+
+
 SETTINGS: dict[str, Setting] = {
     s.name: s
     for s in (
@@ -124,8 +130,8 @@ SETTINGS: dict[str, Setting] = {
         ),
         Setting(
             "search",
-            _switch,
-            "choose privately, for a tenth of the price, how much of a unit counts",
+            _searching,
+            "choose privately, for a part of the price, how much of a unit counts: auto, on or off",
         ),
         Setting("nonnegative", _switch, "show counts below zero as zero, and their intervals too"),
         Setting(

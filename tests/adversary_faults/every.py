@@ -13,11 +13,12 @@ from tests.adversary_faults import (
     post_processor,
     resources,
     second_check,
+    vectors,
 )
 from tests.adversary_faults.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
     *planner.FAULTS, *second_check.FAULTS, *catalog.FAULTS, *post_processor.FAULTS, *faces.FAULTS, *ledger.FAULTS,
-    *resources.FAULTS, *noise.FAULTS,
+    *resources.FAULTS, *noise.FAULTS, *vectors.FAULTS,
 )  # fmt: skip
 BY_NAME: Mapping[str, Fault] = {fault.name: fault for fault in FAULTS}

@@ -20,6 +20,7 @@ from dpsql.bound import (
     OneRow,
     RowWeights,
     UnitTotals,
+    VectorClip,
     WeightsAndGroups,
     rows,
 )
@@ -104,6 +105,24 @@ FORCED |= {
     "value weights and groups": (
         WeightsAndGroups(rows=Fraction(7, 4), groups=2, limit=True, valued=True),
         (SUMS, FEW_SUMS, HIDDEN_SUMS),
+    ),
+}  # fmt: skip
+WHOLE_VECTORS = (ORDERS, SHIFTED, UNITS, SUMS, FEW_SUMS, DAYS, TOTALS)
+FORCED |= {
+    "vector clip": (
+        VectorClip(800, 1, Fraction(2), Fraction(7), Fraction(7, 4)), WHOLE_VECTORS,
+    ),
+    "vector clip in the Euclidean norm": (
+        VectorClip(800, 2, Fraction(5, 2), Fraction(33, 2), Fraction(9, 7)), WHOLE_VECTORS,
+    ),
+    "vector clip of small values": (
+        VectorClip(800, 2, Fraction(1), Fraction(1), Fraction(1, 1 << 14)), (SUMS, SHIFTED),
+    ),
+    "coarse vector clip": (
+        VectorClip(800, 2, Fraction(3, 2), Fraction(3), Fraction(2), bits=3), WHOLE_VECTORS,
+    ),
+    "coarse vector clip of numbers": (
+        VectorClip(800, 1, Fraction(3, 2), Fraction(3), Fraction(2), bits=0), WHOLE_VECTORS,
     ),
 }  # fmt: skip
 UNITS_OF_DATA = (101, 102, 103, 104, 105, 106, 107, 900, 901, 7, 31)

@@ -19,20 +19,22 @@ from support.neighbours import trade_units
 from support.services import FreeLedger, Seeded, real_service, service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
 
-from dpsql.bound import RowWeights, WeightsAndGroups
+from dpsql.bound import Bounding, RowWeights, VectorClip, WeightsAndGroups
 from dpsql.catalog.statistic import Total
 from dpsql.cli import explain
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
 from dpsql.price import search
-from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan
+from dpsql.price.ladder import ladder as search_ladder
+from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan, Search
+from dpsql.price.size import Size
 from dpsql.release.choose import choose_values
 from dpsql.reuse.pieces import Slot, pieces
 from dpsql.service import Service, Session
 
-search_ladder = search.ladder
 BY_CHANNEL = "SELECT channel, COUNT(*) AS n, AVG(amount) AS a FROM orders GROUP BY channel"
+AVERAGES = "SELECT channel, AVG(amount) AS a FROM orders GROUP BY channel"
 QUESTIONS = (
     BY_CHANNEL,
     "SELECT COUNT(*) FROM orders WHERE amount > 100",
@@ -43,7 +45,31 @@ QUESTIONS = (
 
 
 def searching(sql: str, world: World = SHOP) -> PricedPlan:
-    return search.price_with_searches(plan_of(sql, world), replace(request(3, 1), search=True))
+    return search.price_with_searches(plan_of(sql, world), replace(request(3, 1), search="on"))
+
+
+def settled(plan: PricedPlan, level: int) -> PricedPlan:
+    """The plan after all of its searches found the rung at this position, or the middle of a range."""
+    return list(rounds(plan, level))[-1]
+
+
+def rounds(plan: PricedPlan, level: int) -> Iterator[PricedPlan]:
+    """The plan, and what follows while it has searches."""
+    yield plan
+    while plan.searches:
+        plan = search.with_found(plan, tuple(_found(one, level) for one in plan.searches))
+        yield plan
+
+
+def _found(one: Search, level: int) -> float:
+    if one.size is None:
+        low, high = one.rungs
+        return float(low + (high - low) * Fraction(level, 100) / 2)
+    return min(level, len(one.rungs) - 1)
+
+
+def all_searches(plan: PricedPlan, level: int = 60) -> list[Search]:
+    return [one for each in rounds(plan, level) for one in each.searches]
 
 
 def _weights(part: PricedMeasurement) -> RowWeights | WeightsAndGroups:
@@ -61,8 +87,9 @@ def test_sums_that_weigh_rows_together_are_measured_and_kept_together(beside: st
     assert isinstance(here.ledger, FreeLedger)
     session = here.session()
     session.execute("SET dpsql.search = on")
-    one = "SELECT channel, SUM(amount) AS s FROM orders GROUP BY channel"
-    both = f"SELECT channel, SUM(amount) AS s, {beside} AS t FROM orders GROUP BY channel"
+    rows = "FROM customers JOIN orders USING (customer_id) GROUP BY city || channel"
+    one = f"SELECT SUM(amount) AS s {rows}"
+    both = f"SELECT SUM(amount) AS s, {beside} AS t {rows}"
     session.execute(one)
     assert session.execute(one).recalled
     spent = sum(cost.epsilon for cost in here.ledger.charges)
@@ -85,12 +112,13 @@ def test_sums_that_weigh_rows_together_are_measured_and_kept_together(beside: st
 ])  # fmt: skip
 def test_units_are_told_by_columns_that_a_row_of_joined_tables_has(sql: str) -> None:
     """Lines that are joined with their orders are not led to their customer a second time."""
-    [search] = searching(sql, WORLDS["trade"]).searches
     connection = in_memory("trade")
-    parts = list(search.priced.parts)
+    parts = _parts(searching(sql, WORLDS["trade"]))
+    assert parts
     for units in (trade_units(("north", 7)), trade_units(("east", 3))):
-        [before], [after] = exact(connection, parts), removed(connection, units, parts)
-        assert list(broken(parts[0], before, after)) == []
+        before, after = exact(connection, parts), removed(connection, units, parts)
+        for part, one, other in zip(parts, before, after, strict=True):
+            assert list(broken(part, one, other)) == []
 
 
 def _breaches(parts: list[PricedMeasurement]) -> list[str]:
@@ -107,7 +135,7 @@ def _breaches(parts: list[PricedMeasurement]) -> list[str]:
 
 
 def _parts(plan: PricedPlan) -> list[PricedMeasurement]:
-    return [part for one in plan.searches for part in one.priced.parts]
+    return [part for one in all_searches(plan) for part in one.priced.parts]
 
 
 def _choices(part: PricedMeasurement) -> int:
@@ -130,37 +158,70 @@ SUMS = (
 @pytest.mark.parametrize("sql", SUMS)
 def test_a_bound_on_values_is_searched_for_and_enforced(sql: str) -> None:
     plan = searching(sql)
-    [one] = plan.searches
-    assert one.valued
+    [one] = [s for s in plan.searches if s.size is not None and s.size.amount == "worth"]
     assert _breaches(_parts(plan)) == []
-    assert [_choices(part) for part in _parts(plan)] == [len(one.rungs)]
+    assert [_choices(part) for part in one.priced.parts] == [len(one.rungs)]
     for level in (0, 60, 80, 90, 100, len(one.rungs) - 2):
-        found = search.with_found_bounds(plan, (level,))
+        found = settled(plan, level)
         [part] = found.parts
-        assert _weights(part).valued
-        assert _weights(part).rows == one.rungs[level]
+        assert _worth(part.bounding) == one.rungs[level]
         assert found.cost.epsilon <= Fraction(9, 10)
         assert _breaches([part]) == []
-    [part] = search.with_found_bounds(plan, (len(one.rungs) - 1,)).parts
-    assert not getattr(part.bounding, "valued", False), "the policy's own bound is no other one"
+    [part] = settled(plan, len(one.rungs) - 1).parts
+    assert _worth(part.bounding) in (50, 200, None), "the policy's own bound is no other one"
 
 
-VALUE_FAULTS: dict[str, tuple[int, Callable[[str], str]]] = {
-    "values that cancel": (1, lambda sql: sql.replace("sum(abs(", "sum((")),
-    "the first sum alone": (1, lambda sql: re.sub(r" OR \(coalesce.*?(?=\) AS w)", "", sql)),
-    "weights twice as large": (0, lambda sql: re.sub(r"least\((\d+), ", r"least(\1, 2 * ", sql)),
-    "no unit is above": (0, lambda sql: re.sub(r"HAVING .*?(?=\) AS w)", "HAVING 1 = 0", sql)),
-    "rows are counted": (2, lambda sql: re.sub(r"coalesce\(sum\(abs.*?, 0\)", "count(*)", sql)),
-}
+def _worth(bounding: Bounding) -> Fraction | None:
+    """The limit on what the values of a unit add up to."""
+    match bounding:
+        case VectorClip(norm=1, worth=worth):
+            return worth
+        case RowWeights(valued=True, rows=rows) | WeightsAndGroups(valued=True, rows=rows):
+            return Fraction(rows)
+        case _:
+            return None
+
+
+HIDDEN = "FROM customers JOIN orders USING (customer_id) GROUP BY city"
+VALUE_FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "values that cancel": (
+        f"SELECT city, SUM(amount - 250) {HIDDEN}", lambda sql: sql.replace("sum(abs(", "sum(("),
+    ),
+    "the first sum alone": (
+        f"SELECT city, SUM(amount) FILTER (WHERE amount > 450), SUM(amount - 200) {HIDDEN}",
+        lambda sql: re.sub(r" OR \(coalesce.*?(?=\) AS w)", "", sql),
+    ),
+    "weights twice as large": (
+        SUMS[4], lambda sql: re.sub(r"least\((\d+), ", r"least(\1, 2 * ", sql),
+    ),
+    "no unit is above": (
+        SUMS[4], lambda sql: re.sub(r"HAVING .*?(?=\) AS w)", "HAVING 1 = 0", sql),
+    ),
+    "the norm of one group": (
+        SUMS[0], lambda sql: sql.replace("OVER (PARTITION BY u0)", "OVER (PARTITION BY u0, k0)"),
+    ),
+    "the norm of numbers instead of sums": (
+        SUMS[1], lambda sql: re.sub(r"sum\(CAST\(abs\(s0\) AS HUGEINT\)\) OVER", "count(*) OVER", sql),
+    ),
+    "signs are lost": (
+        SUMS[1],
+        lambda sql: sql.replace(
+            "sum(CAST(abs(s1) AS HUGEINT)) OVER (PARTITION BY u0)", "abs(sum(s1) OVER (PARTITION BY u0))"
+        ),
+    ),
+    "products are rounded away from zero": (
+        SUMS[0], lambda sql: re.sub(r"// 1048576 AS s0", "// 1048576 + 1 AS s0", sql),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", VALUE_FAULTS)
 def test_a_bound_on_values_that_is_not_enforced_is_noticed(fault: str) -> None:
-    number, change = VALUE_FAULTS[fault]
-    plan = searching(SUMS[number])
+    sql, change = VALUE_FAULTS[fault]
+    plan = searching(sql)
     found = []
-    for level in (60, 80):
-        [part] = search.with_found_bounds(plan, (level,)).parts
+    for level in (20, 60, 80):
+        [part] = settled(plan, level).parts
         wrong = change(text_of(part))
         assert wrong != text_of(part)
         found += _breaches([replace(way(part), sql=wrong)])
@@ -170,20 +231,20 @@ def test_a_bound_on_values_that_is_not_enforced_is_noticed(fault: str) -> None:
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_a_unit_moves_the_search_by_no_more_than_it_is_priced_for(sql: str) -> None:
     plan = searching(sql)
-    assert len(plan.searches) == 1
-    assert _breaches(_parts(plan)) == []
+    assert plan.searches
+    for level in (0, 60, 200):
+        parts = [part for one in all_searches(plan, level) for part in one.priced.parts]
+        assert _breaches(parts) == []
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 @pytest.mark.parametrize("level", [0, 2, 4])
 def test_what_is_found_is_enforced(sql: str, level: int) -> None:
     plan = searching(sql)
-    found = search.with_found_bounds(plan, (level,))
-    [one] = plan.searches
+    found = settled(plan, level)
     assert not found.searches
     assert found.cost.epsilon <= Fraction(9, 10)
     assert found.parts[0].bounding != plan.parts[0].bounding
-    assert _weights(found.parts[0]).rows == one.rungs[level]
     assert _breaches(list(found.parts)) == []
 
 
@@ -216,9 +277,10 @@ def test_a_narrower_range_is_searched_for_where_a_unit_has_one_row(world: World,
     plan = searching(sql, world)
     [one] = plan.searches
     assert one.rungs[-1] == 1
+    assert one.size == Size("worth", 1, by_row=True)
     assert _one_row_breaches(_parts(plan)) == []
     for level in (0, 20, 60, 70, len(one.rungs) - 2):
-        [part] = search.with_found_bounds(plan, (level,)).parts
+        [part] = settled(plan, level).parts
         [wide] = plan.parts
         for narrow, was in zip(part.noised, wide.noised, strict=True):
             if isinstance(narrow.statistic, Total):
@@ -226,16 +288,13 @@ def test_a_narrower_range_is_searched_for_where_a_unit_has_one_row(world: World,
                 share = narrow.sensitivity.l1 * narrow.grain / (was.sensitivity.l1 * was.grain)
                 assert float(share) == pytest.approx(float(one.rungs[level]), rel=0.02, abs=0.02)
         assert _one_row_breaches([part]) == []
-    assert (
-        search.with_found_bounds(plan, (len(one.rungs) - 1,)).parts[0].noised
-        == plan.parts[0].noised
-    )
+    assert settled(plan, len(one.rungs) - 1).parts[0].noised == plan.parts[0].noised
 
 
 def test_a_range_that_is_not_narrowed_is_noticed() -> None:
     plan = searching(ONE_ROW[2][1], WORLDS["rows"])
     [wide] = plan.parts
-    [part] = search.with_found_bounds(plan, (60,)).parts
+    [part] = settled(plan, 60).parts
     assert _one_row_breaches([replace(way(part), sql=text_of(wide))])
     [level] = _parts(plan)
     wrong = text_of(level).replace("count(*) AS n", "4 * count(*) AS n")
@@ -255,10 +314,10 @@ CONDITIONED = (
 def test_strict_timing_searches_for_the_same(sql: str) -> None:
     connection = in_memory("dirty")
     usual, strict = searching(sql), searching(sql, STRICT)
-    level = 80 if usual.searches[0].valued else 2
+    level = 80 if "SUM" in sql else 2
     for plans in (
         (usual, strict),
-        tuple(search.with_found_bounds(p, (level,)) for p in (usual, strict)),
+        tuple(settled(p, level) for p in (usual, strict)),
     ):
         parts = [_parts(plan) or list(plan.parts) for plan in plans]
         assert sql not in CONDITIONED or text_of(parts[0][0]) != text_of(parts[1][0])
@@ -290,7 +349,7 @@ FAULTS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_search_that_counts_more_than_units_is_noticed(fault: str) -> None:
-    [part] = _parts(searching(BY_CHANNEL))
+    [part] = _parts(searching("SELECT COUNT(*) FROM orders WHERE amount > 100"))
     number = re.search(r'"n_(\d+)"', text_of(part))
     assert number is not None
     wrong = FAULTS[fault](text_of(part).replace(f'"n_{number[1]}"', '"n_3"'))
@@ -299,7 +358,8 @@ def test_a_search_that_counts_more_than_units_is_noticed(fault: str) -> None:
 
 
 def test_a_found_bound_that_is_not_enforced_is_noticed() -> None:
-    [part] = search.with_found_bounds(searching(BY_CHANNEL), (1,)).parts
+    counts = "SELECT channel, COUNT(*) FROM orders GROUP BY channel"
+    [part] = settled(searching(counts), 1).parts
     wrong = text_of(part).replace("HAVING count(*) > 2", "HAVING count(*) > 2000")
     assert wrong != text_of(part)
     assert _breaches([replace(way(part), sql=wrong)])
@@ -320,7 +380,7 @@ def test_rows_that_are_the_same_are_searched_once() -> None:
 
 
 NOTHING_TO_FIND = (
-    "SELECT COUNT(*), AVG(age) FROM customers",
+    "SELECT COUNT(*) FROM customers",
     "SELECT COUNT(DISTINCT customer_id) FROM orders",
     "SELECT COUNT(*) FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)",
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.5) COUNT(*) FROM orders",
@@ -336,18 +396,13 @@ def test_where_there_is_nothing_to_find_nothing_is_searched_for(sql: str) -> Non
 
 def test_the_price_is_fixed_before_the_search() -> None:
     for entry in CORPUS[::9]:
-        wanted = replace(request(3, 1), search=True)
+        wanted = replace(request(3, 1), search="on")
         plan = search.price_with_searches(plan_of(entry.sql, entry.world), wanted)
-        for one in plan.searches:
-            for level in (0, len(one.rungs) - 1):
-                found = search.with_found_bounds(
-                    plan, tuple(min(level, len(s.rungs) - 1) for s in plan.searches)
-                )
-                total = found.cost + sum(
-                    (s.priced.cost for s in plan.searches[1:]), plan.searches[0].priced.cost
-                )
-                assert total.epsilon <= plan.most.epsilon == 1
-                assert total.delta <= plan.most.delta <= wanted.delta
+        for level in (0, 100_000) if plan.searches else ():
+            costs = (one.priced.cost for one in all_searches(plan, level))
+            total = sum(costs, settled(plan, level).cost)
+            assert total.epsilon == plan.price.epsilon == plan.most.epsilon == 1
+            assert total.delta <= plan.most.delta <= wanted.delta
 
 
 # Sessions
@@ -382,7 +437,7 @@ def session(opened: Service) -> Session:
 
 def test_a_search_is_paid_once_and_its_answer_is_asked_again_for_free(session: Session) -> None:
     said = session.explain(BY_CHANNEL)
-    assert "search: how many rows of a customer count" in said
+    assert "search: a centre of the values of s1" in said
     assert "cost: epsilon 10," in said
     first = session.execute(BY_CHANNEL)
     assert (first.cost.epsilon, first.recalled) == (10, False)
@@ -393,9 +448,9 @@ def test_a_search_is_paid_once_and_its_answer_is_asked_again_for_free(session: S
     assert "search:" not in said
     assert "to pay: nothing" in said
     other = session.execute("SELECT AVG(amount) FROM orders")
-    assert other.cost.epsilon == 9
+    assert other.cost.epsilon == 10, "one number has another share for searches than four"
     session.execute("SET dpsql.fresh = on")
-    assert session.execute(BY_CHANNEL).cost.epsilon == 9
+    assert session.execute(BY_CHANNEL).cost.epsilon == 8, "all but the searches"
     elsewhere = session.execute("SELECT COUNT(*) FROM orders WHERE amount > 100")
     assert elsewhere.cost.epsilon == 10
     said = session.explain("SELECT SUM(amount) FROM orders")
@@ -403,11 +458,9 @@ def test_a_search_is_paid_once_and_its_answer_is_asked_again_for_free(session: S
     worth = session.execute("SELECT SUM(amount) FROM orders")
     assert worth.cost.epsilon == 10
     one_row = "SELECT country, SUM(age) FROM customers GROUP BY country"
-    assert [session.execute(one_row).cost.epsilon for _ in range(2)] == [10, 9]
-    assert (
-        session.execute("SELECT channel, SUM(amount) FROM orders GROUP BY channel").cost.epsilon
-        == 9
-    )
+    assert [session.execute(one_row).cost.epsilon for _ in range(2)] == [10, 8]
+    by_group = session.execute("SELECT channel, SUM(amount) FROM orders GROUP BY channel")
+    assert by_group.cost.epsilon == 10, "what values of a unit add up to depends on the groups"
 
 
 def test_answers_with_and_without_a_search_are_different_questions(session: Session) -> None:
@@ -449,7 +502,8 @@ def test_nothing_is_searched_for_where_the_answer_cannot_be_paid(opened: Service
     for age in (20, 30):
         poor.execute(f"SELECT COUNT(*) FROM customers WHERE age > {age}")
     poor.execute("/* dpsql.epsilon = 0.3 */ SELECT COUNT(*) FROM customers WHERE age > 40")
-    assert poor.budget()[-1].left_epsilon == Fraction(1, 5), "enough for a search, and no more"
+    left = poor.budget()[-1].left_epsilon
+    assert Fraction(19, 100) < left <= Fraction(1, 5), "enough for a search, and no more"
     spent = poor.budget()
     with pytest.raises(Refused) as caught:
         poor.execute("SELECT COUNT(*), AVG(seconds) FROM visits")
@@ -476,17 +530,16 @@ def test_a_comment_asks_for_a_search_and_the_command_line_tells_what_it_is(
     assert explain.run(Namespace(batch=None, sql=hinted)) == 0
     said = capsys.readouterr().out
     assert "What is found out first" in said
-    assert "how many rows of a customer count" in said
+    assert "a centre of the values" in said
     assert explain.run(Namespace(batch=None, sql=BY_CHANNEL)) == 0
     assert "What is found out first" not in capsys.readouterr().out
 
 
 def test_a_dashboard_pays_for_the_search_once(session: Session) -> None:
-    first, second = session.price(
-        ["SET dpsql.epsilon = 10", BY_CHANNEL, "SELECT COUNT(amount) FROM orders"]
-    )
+    first, second = session.price(["SET dpsql.epsilon = 10", BY_CHANNEL, AVERAGES])
     assert (first.alone.epsilon, first.due.epsilon) == (10, 10)
-    assert (second.alone.epsilon, second.due.epsilon) == (10, 9)
+    assert second.alone.epsilon == 10
+    assert 0 < second.due.epsilon < 9, "what is found is known, and a part of what is asked"
 
 
 def test_the_choice_errs_as_predicted(session: Session) -> None:
@@ -511,7 +564,7 @@ def test_the_choice_errs_as_predicted(session: Session) -> None:
         lower = one.rungs[level - 1] if level else 0
         beyond.append(int((sizes > lower).sum()))
         assert (sizes > one.rungs[level]).sum() <= item.depth * float(item.step) + item.half_width
-    assert np.mean(np.array(beyond) > 0) >= 0.85, "mostly a lower rung has units beyond it"
+    assert np.mean(np.array(beyond) > 0) >= 0.7, "mostly a lower rung has units beyond it"
 
 
 def _too_high(monkeypatch: pytest.MonkeyPatch) -> float:

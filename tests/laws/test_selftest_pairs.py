@@ -86,7 +86,7 @@ def about(question: Question, name: str = "shop") -> About:
     session = service.session(question.role)
     session.settings = replace(
         session.settings, bounding=question.bounding, mechanism=question.mechanism,
-        search=question.search, consistent=question.consistent,
+        search="on" if question.search else "off", consistent=question.consistent,
     )  # fmt: skip
     sql = question.text(question.steps[-1], 1)
     below = list(walk_relations(bind(parse(Source(sql)), service.catalog(question.role)).relation))
@@ -100,14 +100,27 @@ NO_TOTAL = "who is in each group must be known where groups are chosen by their 
 ONE_OF_A_UNIT = "where a unit has one group, a cap on its rows there says as much as weights"
 ONE_GROUP = "everybody is one group, which nobody need choose"
 
+NO_VECTOR = "what is chosen by value, or counts a value once, has no vector of sums"
+BY_VALUE = (
+    "MEDIAN",
+    "QUANTILE",
+    "PERCENTILE",
+    "MODE",
+    "MIN(",
+    "MAX(",
+    "COUNT(DISTINCT n)",
+    "COUNT(DISTINCT (n, kind))",
+)
+
 IMPOSSIBLE: Mapping[str, Mapping[Pair, str]] = {
     "aggregate by way": {
         ("COUNT(DISTINCT dpsql_person)", way): UNITS_ALONE
         for way in ("row weights", "norm clip", "prepared rows")
-    },
+    }
+    | {(text, "vector clip"): NO_VECTOR for text in TEXTS if text.startswith(BY_VALUE)},
     "way by rule": {
         (way, rule): ONE_GROUP if way == "unit totals" else NO_TOTAL
-        for way in ("row weights", "norm clip", "prepared rows", "unit totals")
+        for way in ("row weights", "norm clip", "vector clip", "prepared rows", "unit totals")
         for rule in RULES.values()
     }
     | {("weights and groups", "truncated"): ONE_OF_A_UNIT},

@@ -11,6 +11,7 @@ from support.measured import flat, opened, plan_of, request, text_of
 
 from dpsql.bound import OneRow, PreparedRows
 from dpsql.bound.copies import companion, copy_of
+from dpsql.bound.found_limits import FoundLimits
 from dpsql.bound.reading import match_copies
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.policy.model import Column, Table
@@ -117,9 +118,14 @@ def test_without_copies_nothing_is_read_from_them() -> None:
     assert match_copies(measurement, other) is None
 
 
-def priced(sql: str, world: World = FAR, groups: int = 7) -> PricedMeasurement:
+def priced(
+    sql: str, world: World = FAR, groups: int = 7, found: FoundLimits | None = None
+) -> PricedMeasurement:
     wanted = replace(request(groups, 1), shelf=shelf(world))
-    return price(plan_of(sql, world), wanted).parts[0]
+    plan = plan_of(sql, world)
+    if found is not None:
+        wanted = replace(wanted, found={m.name: found for m in plan.measurements})
+    return price(plan, wanted).parts[0]
 
 
 def test_ranks_bound_a_table_below_a_join() -> None:
@@ -141,7 +147,7 @@ def test_a_limit_below_the_declared_one_is_kept_by_weights() -> None:
     whole = priced(sql, GROUPED, groups=8)
     assert isinstance(whole.bounding, PreparedRows)
     assert whole.bounding.rows == 150
-    few = priced(sql, GROUPED, groups=3)
+    few = priced(sql, GROUPED, found=FoundLimits((("rows", 1, Fraction(10)),)))
     assert not isinstance(few.bounding, PreparedRows)
     assert "dpsql_prepared" in text_of(few)
 

@@ -15,6 +15,7 @@ from dpsql.bound import (
     PreparedRows,
     RowWeights,
     UnitTotals,
+    VectorClip,
     WeightsAndGroups,
 )
 from dpsql.price import show
@@ -26,6 +27,7 @@ EACH: tuple[tuple[Bounding, int], ...] = (
     (GroupCaps(3, limit=True, per_group=4), 4),
     (WeightsAndGroups(7, 3, limit=True), 7),
     (NormClip(3, Fraction(5, 2)), 3),
+    (VectorClip(3, 2, Fraction(2), Fraction(6), Fraction(2)), 3),
     (PreparedRows(6, 2), 6),
 )
 

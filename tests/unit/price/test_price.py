@@ -237,6 +237,9 @@ def test_grids_of_any_size_are_about_as_fine(size: Fraction) -> None:
     assert Grid(0, -5, 3, 1).reach == 6
 
 
+UNITS = "SELECT placed, COUNT(*), COUNT(DISTINCT customer_id) FROM orders GROUP BY placed"
+
+
 def test_candidates_bound_what_is_declared() -> None:
     """Nothing is emitted that metadata makes unnecessary."""
     single = plan_of(COUNT, SHOP).measurements[0]
@@ -247,6 +250,14 @@ def test_candidates_bound_what_is_declared() -> None:
         0
     ]
     assert {b.name for b in candidates(lines, 3, 1)} == {"row weights", "norm clip", "group caps"}
+    units = plan_of(UNITS, SHOP).measurements[0]
+    assert [b.name for b in candidates(units, 3, 1)] == [
+        "group caps",
+        "vector clip",
+        "vector clip",
+        "weights and groups",
+    ]
+    assert {b.groups for b in candidates(units, 3, 1)} == {50, 731}
     assert {b.size for b in candidates(lines, 3, 4)} == {4}
 
 
@@ -254,7 +265,7 @@ def test_candidates_bound_what_is_declared() -> None:
 def test_an_audit_may_ask_for_a_way_to_bound(strategy: str) -> None:
     """Where it is no candidate, what is predicted to err least is taken."""
     plan = plan_of("SELECT quantity, COUNT(*) FROM lineitem GROUP BY quantity", FAR)
-    names = {b.name for b in candidates(plan.measurements[0], 3, 1)}
+    names = {b.name for b in candidates(plan.measurements[0], 3, 1, asked=strategy)}
     (part,) = price(plan, replace(ONE, bounding=strategy)).parts
     usual = price(plan, ONE).parts[0].bounding.name
     assert part.bounding.name == (strategy if strategy in names else usual)
@@ -280,14 +291,9 @@ def test_sensitivities_count_all_units_that_are_one() -> None:
     assert sensitivity(Rows(), 1, clip).l2_squared == Fraction(9, 4)
 
 
-def test_a_rounding_is_no_reason_for_another_bounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A total beside its count is rounded to coarser steps once for each group that a unit is in.
-
-    Keeping a few groups of each unit saves next to nothing of that, and most of the rows.
-    """
+def test_sums_over_public_groups_leave_out_no_group() -> None:
     text = "SELECT placed, COUNT(amount), SUM(amount) FROM orders GROUP BY placed"
     (part,) = priced(text).parts
     assert part.bounding.name == "row weights"
-    monkeypatch.setattr("dpsql.price.price.NEGLIGIBLE", 0.0)
-    (part,) = priced(text).parts
-    assert part.bounding.name == "weights and groups"
+    names = {b.name for b in candidates(part.measurement, 3, 1)}
+    assert names == {"row weights", "group caps"}

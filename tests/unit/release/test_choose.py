@@ -325,4 +325,4 @@ def test_bins_count_as_much_as_their_prior(counts: Counts) -> None:
 
 def test_a_prior_puts_the_target_nearer_to_the_end() -> None:
     of = item(Fraction(1), extreme=True, scale=Fraction(2))
-    assert (of.depth, replace(of, prior=(1,) * 10).depth) == (of.noise.half_width(), 10)
+    assert (of.depth, replace(of, prior=(1,) * 10).depth) == (of.noise.half_width(), 9)
