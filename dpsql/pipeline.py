@@ -282,7 +282,8 @@ def _pay(
     public = read_public_tables(priced, tools.reader, tools.postprocessor)
     hold = _reserve(due, payer, tools)
     try:
-        noisy, new = merge(priced, sources, _measure(due, statements, public, tools))
+        parts = [part.priced for part in due.parts]
+        noisy, new = merge(priced, sources, measure(parts, statements, public, tools))
     except Ended as ended:  # reported as a stopped engine, so that its time is not revealed
         _note(payer, lambda: _forfeit(hold, tools))
         raise record_incident("measure in time", ended) from None
@@ -308,16 +309,16 @@ def _reserve(due: Due, payer: Payer, tools: Tools) -> Hold:
     return tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
 
 
-def _measure(
-    due: Due, statements: Sequence[Admitted], public: Known, tools: Tools
+def measure(
+    parts: Sequence[PricedMeasurement], statements: Sequence[Admitted], public: Known, tools: Tools
 ) -> tuple[NoisyRows, ...]:
-    """Execute every due measurement, and add its noise."""
+    """Execute the statement of each measurement, and add its noise. It charges nothing."""
     found = []
-    for part, statement in zip(due.parts, statements, strict=True):
+    for part, statement in zip(parts, statements, strict=True):
         values = dict(public.values_of(statement.parameters))
         if SALT in statement.parameters:
             values[SALT] = tools.entropy.bits(63)
-        rows = noise(tools.engine.measure(statement, values), part.priced, tools.entropy)
+        rows = noise(tools.engine.measure(statement, values), part, tools.entropy)
         public.add(rows)
         found.append(rows)
     return tuple(found)

@@ -6,7 +6,6 @@ The errors follow from the draft alone: no row is read to predict them.
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -15,16 +14,17 @@ from typing import TypeVar
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import Usage
-from dpsql.cli.numbers import digits, group_thousands
+from dpsql.cli.forecast_tables import width_text
 from dpsql.diagnostics.quote import quote
-from dpsql.diagnostics.refusal import PolicyError, Refused
+from dpsql.diagnostics.refusal import PolicyError
+from dpsql.forecast.planner import open_planner
+from dpsql.forecast.questions import sample_questions
+from dpsql.forecast.report import SIZE, Forecaster
 from dpsql.ledger.query_cap import cap_of
 from dpsql.policy.draft import Decisions, Suggestions
 from dpsql.policy.guess import GuessedUnit, guess_holders, unique_key, unled_tables, ways_to_unit
-from dpsql.policy.model import Column, Policy, Table
+from dpsql.policy.load import parse
 from dpsql.policy.source import SourceDescription
-from dpsql.policy.types import Kind
-from dpsql.service import Service
 
 T = TypeVar("T")
 MOST = 9
@@ -130,54 +130,19 @@ def ask_epsilon(decisions: Decisions, draft: Callable[[Decisions], str]) -> Deci
 
 
 def _show_errors(text: str) -> None:
-    """Print how far the answers to sample questions may be off, under a draft."""
-    with tempfile.TemporaryDirectory(prefix="dpsql-") as folder:
-        path = Path(folder) / "policy.yaml"
-        path.write_text(text, encoding="utf-8")
-        with Service.open(path) as service:
-            session = service.session()
-            policy = service.policy
-            made = terminal.empty_table(("question", "noise, 19 times in 20 within"), (1,))
-            for sql in sample_questions(policy):
-                try:
-                    part, *_ = session.prepare(sql).parts
-                except Refused as refused:
-                    made.add_row(terminal.plain(sql), terminal.plain(f"refused ({refused.code})"))
-                    continue
-                width = max(item.half_width for item in part.noised)
-                made.add_row(terminal.plain(sql), f"± {group_thousands(width, digits([width], 2))}")
-            cap = cap_of(next(iter(policy.roles.values())))
-    _print(f"At epsilon {float(cap.label):g} for one question:")
+    """Print how far the answers to sample questions may be off, under a draft. No row is read."""
+    policy = parse(text, Path("policy.yaml").absolute(), "policy.yaml")
+    role = next(iter(policy.roles))
+    with open_planner(policy) as planner:
+        report = Forecaster(planner, role).report(sample_questions(policy, role))
+    made = terminal.empty_table(("question", "noise, 19 times in 20 within"), (1,))
+    for question, forecast in zip(report.questions, report.forecasts, strict=True):
+        said = f"refused ({forecast.refused})"
+        if forecast.prediction is not None:
+            said = width_text(forecast.prediction, forecast.prediction.columns[0], SIZE)
+        made.add_row(terminal.plain(question.text), said)
+    _print(f"At epsilon {float(cap_of(policy.roles[role]).label):g} for one question:")
     terminal.show(made)
-
-
-def sample_questions(policy: Policy) -> tuple[str, ...]:
-    """At most three questions that such data is asked: a number of rows, a sum, and groups."""
-    private = [t for t in policy.tables.values() if not t.public]
-    private.sort(key=lambda table: table.max_rows_per_unit == 1)
-    found = [f"SELECT COUNT(*) AS n FROM {_name(t.name)}" for t in private[:1]]
-    for wanted, asked in (
-        (_is_summed, "SELECT SUM({c}) AS total FROM {t}"),
-        (_is_grouped, "SELECT {c}, COUNT(*) AS n FROM {t} GROUP BY {c}"),
-    ):
-        places = [(t, c) for t in private for c in t.columns.values() if wanted(t, c)]
-        found += [asked.format(t=_name(t.name), c=_name(c.name)) for t, c in places[:1]]
-    return tuple(found)
-
-
-def _is_summed(table: Table, column: Column) -> bool:
-    key = {*table.unit_columns, *table.key}
-    return column.kind.numeric and column.range is not None and column.name not in key
-
-
-def _is_grouped(_: Table, column: Column) -> bool:
-    listed = column.values is not None or column.values_from is not None
-    return (listed or column.kind is Kind.BOOLEAN) and not column.identifier
-
-
-def _name(name: str) -> str:
-    plain = name.isidentifier() and name.islower() and name.isascii()
-    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def _whole(text: str) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
@@ -11,9 +12,13 @@ from typing import Any
 from dpsql.cli import terminal
 from dpsql.cli.compared import ComparedData, compare_data
 from dpsql.cli.exits import ANSWERED
+from dpsql.cli.forecast_tables import answers_lines
 from dpsql.cli.opened import open_existing_ledger as stored_ledger
 from dpsql.cli.opened import operator_log
 from dpsql.diagnostics.refusal import LedgerFailed, PolicyError
+from dpsql.forecast.planner import open_planner
+from dpsql.forecast.questions import few_questions
+from dpsql.forecast.report import SIZE, WITHIN, Forecaster
 from dpsql.ledger.data_notes import find_change
 from dpsql.ledger.terms import below_spent, find_loosened_terms, terms_of
 from dpsql.policy.load import load
@@ -38,7 +43,7 @@ def run(chosen: argparse.Namespace) -> int:
     but = ", but stored answers are about older data" if stale else ""
     sys.stdout.write(f"{chosen.policy}: sound, and its source matches it{but}\n")
     missing = (f"left out   {line}" for line in found.missing)
-    for line in (*_summary(policy, found.shelf), *missing):
+    for line in (*_summary(policy, found.shelf), *missing, *_answers(policy)):
         sys.stdout.write(f"  {line}\n")
     if chosen.against_ledger:
         sys.stdout.writelines(f"{line}\n" for line in _against_ledger(policy))
@@ -93,6 +98,16 @@ def _summary(policy: Policy, shelf: PreparedCopies) -> list[str]:
         f"dataset    {terminal.spent(policy.dataset.epsilon, policy.dataset.delta)} in all",
         f"ledger     {policy.ledger.name}",
     ]
+
+
+def _answers(policy: Policy) -> Iterator[str]:
+    """What typical answers are worth, 19 times in 20: it follows from the policy alone."""
+    with open_planner(policy) as planner:
+        for role in policy.roles:
+            report = Forecaster(planner, role).report(few_questions(policy, role))
+            if report.questions:
+                yield f"answers    {report.price}; 19 times in 20 noise is"
+                yield from (f"  {line}" for line in answers_lines(report, SIZE, WITHIN))
 
 
 def _protected(policy: Policy, unit: Unit) -> str:

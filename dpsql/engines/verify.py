@@ -71,6 +71,14 @@ def look_up(policy: Policy, engine: LookUps, shelf: PreparedCopies | None = None
     return _beyond(policy, engine, shelf or PreparedCopies(), looks, _optional_lookups(policy))
 
 
+def look_up_public(policy: Policy, engine: LookUps) -> Facts:
+    """The numbers of public tables alone. It reads no private row and verifies no requirement."""
+    looks = _Looks(engine, None, None, 0)
+    for table, query in _public_lookups(policy):
+        looks.count(table, query)
+    return Facts(numbers=looks.numbers)
+
+
 def with_public_facts(policy: Policy, facts: Facts) -> Policy:
     """The policy with the looked-up numbers of its public tables."""
 

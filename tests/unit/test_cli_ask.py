@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.cli import ask, main
+from dpsql.forecast.questions import Question
 from dpsql.policy.guess import GuessedUnit, possible_units
 from dpsql.policy.load import load
 from dpsql.policy.source import SourceDescription, TableDescription
@@ -138,17 +139,12 @@ def test_a_source_that_names_nobody_offers_its_rows() -> None:
     assert ask.ask_unit(()) is None
 
 
-def test_names_are_quoted_where_they_must_be() -> None:
-    assert [ask._name(n) for n in ("orders", "Orders", 'a"b', "größe")] == [
-        "orders", '"Orders"', '"a""b"', '"größe"',
-    ]  # fmt: skip
-
-
 def test_a_question_that_would_be_refused_says_so(
     files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     asked = ("SELECT country FROM customers", "SELECT COUNT(*) AS n FROM customers")
-    monkeypatch.setattr(ask, "sample_questions", lambda _: asked)
+    questions = tuple(map(Question, asked))
+    monkeypatch.setattr(ask, "sample_questions", lambda *_: questions)
     said = answered(monkeypatch, capsys, ["2", ""], files[0], "-o", str(tmp_path / "p.yaml"))
     assert "refused (DP101)" in said
     assert "± " in said

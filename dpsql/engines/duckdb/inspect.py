@@ -204,7 +204,7 @@ def _extremes(
         row = connection.execute(
             f"SELECT min({name}), max({name}) FROM {quote_name(table)}{finite}"
         ).fetchone()
-        low, high = (_scalar(value) for value in row or (None, None))
+        low, high = (scalar_of(value) for value in row or (None, None))
         if low is not None and high is not None and low != high:
             yield column, *_within(declared, *round_range(low, high))
 
@@ -220,7 +220,8 @@ def _within(declared: str, low: Scalar, high: Scalar) -> tuple[Scalar, Scalar]:
 _WITH_INFINITY = ("DOUBLE", "FLOAT", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 
 
-def _scalar(value: object) -> Scalar | None:
+def scalar_of(value: object) -> Scalar | None:
+    """A value of the engine as a policy holds it; None where it holds no such value."""
     match value:
         case float() | Decimal():
             return Fraction(value)
