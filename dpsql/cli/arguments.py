@@ -121,6 +121,39 @@ def _explain(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _forecast(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "questions", metavar="QUESTIONS", nargs="?", type=Path,
+        help="a file of statements; when left out, typical questions about each private table",
+    )  # fmt: skip
+    _policy(p)
+    p.add_argument("--role", metavar="R", help="may be left out if the policy has only one role")
+    _dialect(p)
+    p.add_argument(
+        "--look", action="store_true",
+        help="look at the data: also show sizes, errors in percent and what limits cut; these are "
+        "exact figures, and private",
+    )  # fmt: skip
+    p.add_argument(
+        "--within", metavar="P", default="5%", help="the error that is wanted, in percent"
+    )
+    p.add_argument(
+        "--size", type=_positive, default=1000, metavar="N",
+        help="rows of a group, for numbers whose error depends on it, such as means",
+    )  # fmt: skip
+    p.add_argument("--epsilon", metavar="E,E", help="values of query.epsilon to try")
+    p.add_argument("--share", metavar="P,P", help="values of query.share to try, in percent")
+    p.add_argument("--rows", metavar="N,N", help="values of max_rows_per_unit to try, from 2")
+    p.add_argument("--groups", metavar="N,N", help="values of max_groups_per_unit to try")
+    p.add_argument(
+        "--ranges", metavar="F,F",
+        help="widths of ranges to try, as multiples of those in the policy, such as 0.5,1,2",
+    )  # fmt: skip
+    p.add_argument("--format", choices=FORMATS[:3], default="table")
+    p.add_argument("--plot", type=Path, metavar="FILE", help="also draw the errors into this SVG")
+    p.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to this file")
+
+
 def _budget(p: argparse.ArgumentParser) -> None:
     _policy(p)
     _who(p)
@@ -265,6 +298,7 @@ COMMANDS = (
     Command("demo", "write a small shop and its policy, to try dpsql on", _demo),
     Command("init", "draft a policy for CSV, JSON, Parquet or DuckDB files, or update it", _init),
     Command("check", "validate a policy and compare it with its source", _check),
+    Command("forecast", "say how exact answers will be, here and under other settings", _forecast),
     Command("refresh", "take new data into use, under a new data_version", _refresh),
     Command("prepare", "copy private tables, so that queries read few rows of a unit", _prepare),
     Command("query", "answer one SQL statement, with noise and its intervals", _query),

@@ -12,7 +12,7 @@ from dpsql.cli import terminal
 from dpsql.cli.numbers import digits, group_thousands
 from dpsql.forecast.look import ExactColumn
 from dpsql.forecast.predict import PredictedColumn, Prediction
-from dpsql.forecast.records import find_exact
+from dpsql.forecast.records import error_of, find_exact, first_column
 from dpsql.forecast.report import Comparison, Forecast, Report
 
 _LONGEST, _SHORT = 72, 44
@@ -138,7 +138,8 @@ def comparison_table(comparison: Comparison, report: Report, size: int, within: 
         cells = [_cell(f, comparison, report, size, within) for f in found]
         if priced:
             pairs = zip(knob.variants, found, strict=True)
-            small = (v.value for v, f in pairs if _error(f, size) <= within)
+            errors = [(v.value, error_of(f, size, looked=report.looked)) for v, f in pairs]
+            small = (value for value, error in errors if error is not None and error <= within)
             cells.append(next(small, "none of these"))
         made.add_row(str(place + 1), terminal.plain(_short(about, _SHORT)), *cells)
     return made
@@ -152,36 +153,22 @@ def _in_session(forecasts: tuple[Forecast, ...]) -> str:
     return f"{few:,}" if few == many else f"{few:,} .. {many:,}"
 
 
-def _error(forecast: Forecast, size: int) -> float:
-    """Noise and cut of the first column that has them, as a share; infinite where it is not known."""
-    columns = () if forecast.prediction is None else forecast.prediction.columns
-    first = next((column for column in columns if column.widths), None)
-    if first is None:
-        return math.inf
-    if forecast.figures is None:
-        return first.share(size)
-    exact = find_exact(forecast.figures, first.position)
-    if exact is None or exact.noise is None:
-        return math.inf
-    return exact.noise + (exact.cut or 0.0)
-
-
 def _cell(
     forecast: Forecast, comparison: Comparison, report: Report, size: int, within: float
 ) -> str:
     """The error of the first column that has one."""
     if forecast.prediction is None:
         return f"refused ({forecast.refused})"
-    columns = [c for c in forecast.prediction.columns if c.widths]
-    if not columns:
+    column = first_column(forecast)
+    if column is None:
         return ""
     if report.looked:
-        exact = find_exact(forecast.figures, columns[0].position)
+        exact = find_exact(forecast.figures, column.position)
         return "" if exact is None else " + ".join(_parts(exact))
     if comparison.knob.column:
-        width = columns[0].width(size)
+        width = column.width(size)
         return f"± {_number(width)}" if math.isfinite(width) else "nothing is known"
-    return needs_text(columns[0].rows_for(within)).partition(" ")[0] or "never"
+    return needs_text(column.rows_for(within)).partition(" ")[0] or "never"
 
 
 def _parts(exact: ExactColumn) -> list[str]:

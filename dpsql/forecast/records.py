@@ -85,6 +85,25 @@ def find_exact(figures: ExactFigures | None, position: int | None) -> ExactColum
     return next((column for column in columns if column.position == position), None)
 
 
+def first_column(forecast: Forecast) -> PredictedColumn | None:
+    """The first column whose noise is known beforehand: it stands for the whole answer."""
+    columns = () if forecast.prediction is None else forecast.prediction.columns
+    return next((column for column in columns if column.widths), None)
+
+
+def error_of(forecast: Forecast, size: int, *, looked: bool) -> float | None:
+    """The error of the first column, as a share: noise, and also what is cut if the data was looked at."""
+    column = first_column(forecast)
+    if column is None:
+        return None
+    if not looked:
+        return finite(column.share(size))
+    exact = find_exact(forecast.figures, column.position)
+    if exact is None or exact.noise is None:
+        return None
+    return exact.noise + (exact.cut or 0.0)
+
+
 def finite(number: float) -> float | None:
     """The number; None if it is infinite."""
     return number if math.isfinite(number) else None

@@ -174,7 +174,7 @@ def test_values_above_groups_have_figures_too(world: World) -> None:
 def test_a_searched_bound_cuts_too(world: World) -> None:
     planner, forecaster = world
     session = planner.service(planner.policy).session()
-    session.settings = replace(session.settings, search=True, show="always")
+    session.execute("SET dpsql.search = on")
     sql = "SELECT COUNT(*) AS n FROM rides"
     forecast = forecaster.forecast(planner.policy, Question(sql))
     assert forecast.prediction is not None

@@ -23,7 +23,9 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner]:
 def planned(planner: Planner, sql: str, *, search: bool = False) -> tuple[PricedPlan, Prediction]:
     service = planner.service(planner.policy)
     session = service.session()
-    session.settings = replace(session.settings, show="always", search=search)
+    session.settings = replace(session.settings, show="always")
+    if search:
+        session.execute("SET dpsql.search = on")
     priced = session.prepare(sql, suggest=False)
     with session.execution():
         return priced, predict(priced, service.tools.finishing)
