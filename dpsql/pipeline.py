@@ -280,9 +280,9 @@ def _pay(
     sources, statements = admit_sources(priced, sources, tools)
     due = sources.due
     public = read_public_tables(priced, tools.reader, tools.postprocessor)
+    parts = [part.priced for part in due.parts]
     hold = _reserve(due, payer, tools)
     try:
-        parts = [part.priced for part in due.parts]
         noisy, new = merge(priced, sources, measure(parts, statements, public, tools))
     except Ended as ended:  # reported as a stopped engine, so that its time is not revealed
         _note(payer, lambda: _forfeit(hold, tools))

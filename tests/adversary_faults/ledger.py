@@ -29,8 +29,8 @@ FAULTS = (
         (
             Edit(
                 "pipeline.py",
-                "    hold = _reserve(due, payer, tools)\n    try:\n        noisy, new = merge(priced, sources, _measure(due, statements, public, tools))\n",
-                "    noisy, new = merge(priced, sources, _measure(due, statements, public, tools))\n    hold = _reserve(due, payer, tools)\n    try:\n        pass\n",
+                "    hold = _reserve(due, payer, tools)\n    try:\n        noisy, new = merge(priced, sources, measure(parts, statements, public, tools))\n",
+                "    noisy, new = merge(priced, sources, measure(parts, statements, public, tools))\n    hold = _reserve(due, payer, tools)\n    try:\n        pass\n",
             ),
         ),
         "Questions that are stopped while the engine works are not charged, and nothing is refused before it worked.",

@@ -253,9 +253,10 @@ def replayed(change: Patch) -> None:
 
     def recall(cached: Any, sources: Any, tools: Any, *, intervals: bool) -> Any:
         whole = match_nothing(cached.priced, cached.pieces)
-        statements = [pipeline.admit_part(d.priced, tools) for d in whole.due.parts]
+        parts = [d.priced for d in whole.due.parts]
+        statements = [pipeline.admit_part(part, tools) for part in parts]
         public = pipeline.read_public_tables(cached.priced, tools.reader, tools.postprocessor)
-        noisy = pipeline._measure(whole.due, statements, public, tools)
+        noisy = pipeline.measure(parts, statements, public, tools)
         release = finish(cached.priced, noisy, tools.finishing, intervals=intervals)
         return pipeline.Answer(release, Cost.zero(), recalled=True)
 
