@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from dpsql.cli import terminal
@@ -43,7 +44,7 @@ def run(chosen: argparse.Namespace) -> int:
     but = ", but stored answers are about older data" if stale else ""
     sys.stdout.write(f"{chosen.policy}: sound, and its source matches it{but}\n")
     missing = (f"left out   {line}" for line in found.missing)
-    for line in (*_summary(policy, found.shelf), *missing, *_answers(policy)):
+    for line in (*_summary(policy, found.shelf), *missing, *_answers(policy, chosen.policy)):
         sys.stdout.write(f"  {line}\n")
     if chosen.against_ledger:
         sys.stdout.writelines(f"{line}\n" for line in _against_ledger(policy))
@@ -100,14 +101,18 @@ def _summary(policy: Policy, shelf: PreparedCopies) -> list[str]:
     ]
 
 
-def _answers(policy: Policy) -> Iterator[str]:
+def _answers(policy: Policy, path: Path) -> Iterator[str]:
     """What typical answers are worth, 19 times in 20: it follows from the policy alone."""
+    asked = False
     with open_planner(policy) as planner:
         for role in policy.roles:
             report = Forecaster(planner, role).report(few_questions(policy, role))
             if report.questions:
+                asked = True
                 yield f"answers    {report.price}; 19 times in 20 noise is"
                 yield from (f"  {line}" for line in answers_lines(report, SIZE, WITHIN))
+    if asked:
+        yield f"           other questions and settings: dpsql forecast --policy {path}"
 
 
 def _protected(policy: Policy, unit: Unit) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import json
 import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, REFUSED, Usage
-from dpsql.cli.forecast_tables import baseline_table, comparison_table, comparison_title
+from dpsql.cli.forecast_tables import (
+    baseline_table,
+    comparison_table,
+    comparison_title,
+    figures_table,
+)
 from dpsql.cli.opened import operator_log
 from dpsql.cli.script import statements
 from dpsql.diagnostics.quote import quote
@@ -46,13 +50,13 @@ def run(chosen: argparse.Namespace) -> int:
     with operator_log(chosen.policy):
         report = _report(policy, chosen, wanted, questions)
     notice = LOOKED if report.looked else PREDICTED
-    text = _text(report, chosen, within, notice)
     if chosen.plot is not None:
         chosen.plot.write_text(draw(report, chosen.size, notice), encoding="utf-8")
     if chosen.output is None:
-        sys.stdout.write(text)
+        _write(report, chosen, within, notice, sys.stdout)
     else:
-        chosen.output.write_text(text, encoding="utf-8")
+        with chosen.output.open("w", encoding="utf-8") as file:
+            _write(report, chosen, within, notice, file)
     if chosen.format == "csv":  # it has no place for a sentence
         terminal.say(notice, sys.stderr)
     return REFUSED if any(forecast.refused for forecast in report.forecasts) else ANSWERED
@@ -71,7 +75,8 @@ def _report(
             raise Usage(f'--share: the accounts of role "{role}" do not all compose in zCDP')
         questions = typical_questions(policy, role) if asked is None else asked
         look = None if limits is None else Look(planner, role, limits)
-        return Forecaster(planner, role, chosen.dialect, look).report(questions, wanted)
+        progress = terminal.Progress(sys.stderr, "trying settings: {} of {}, {}")
+        return Forecaster(planner, role, chosen.dialect, look, progress).report(questions, wanted)
 
 
 def _questions(chosen: argparse.Namespace) -> tuple[Question, ...]:
@@ -85,26 +90,34 @@ def _questions(chosen: argparse.Namespace) -> tuple[Question, ...]:
     return found
 
 
-def _text(report: Report, chosen: argparse.Namespace, within: float, notice: str) -> str:
+def _write(
+    report: Report, chosen: argparse.Namespace, within: float, notice: str, file: TextIO
+) -> None:
+    if chosen.format == "table":
+        _show(report, chosen.size, within, notice, file)
+        return
     found = list(records(report, chosen.size, within))
     if chosen.format == "json":
         head = {"role": report.role, "looked": report.looked, "notice": notice}
         whole = {**head, "size": chosen.size, "within": within, "forecasts": found}
-        return json.dumps(whole, ensure_ascii=False) + "\n"
-    text = io.StringIO()
-    if chosen.format == "csv":
-        names = list(dict.fromkeys(name for record in found for name in record))
-        writer = csv.DictWriter(text, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
-        return text.getvalue()
-    text.write(f"{notice}\n\nAs the policy is: {report.price}\n")
-    terminal.show(baseline_table(report, chosen.size, within), text)
+        file.write(json.dumps(whole, ensure_ascii=False) + "\n")
+        return
+    names = list(dict.fromkeys(name for record in found for name in record))
+    writer = csv.DictWriter(file, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+
+
+def _show(report: Report, size: int, within: float, notice: str, file: TextIO) -> None:
+    file.write(f"{notice}\n\nAs the policy is: {report.price}\n")
+    terminal.show(baseline_table(report, size, within), file)
+    if report.looked:
+        file.write("\nWhat the data says: true values, and errors in percent of them\n")
+        terminal.show(figures_table(report), file)
     for comparison in report.comparisons:
-        text.write(f"\n{comparison_title(comparison, report, chosen.size, within)}\n")
-        terminal.show(comparison_table(comparison, report, chosen.size, within), text)
-    text.write(f"\n{SUPPOSED}\n")
-    return text.getvalue()
+        file.write(f"\n{comparison_title(comparison, report, size, within)}\n")
+        terminal.show(comparison_table(comparison, report, size, within), file)
+    file.write(f"\n{SUPPOSED}\n")
 
 
 def _wanted(chosen: argparse.Namespace) -> Wanted:

@@ -12,6 +12,7 @@ from dpsql.cli import terminal
 from dpsql.cli.numbers import digits, group_thousands
 from dpsql.forecast.look import ExactColumn
 from dpsql.forecast.predict import PredictedColumn, Prediction
+from dpsql.forecast.questions import Question
 from dpsql.forecast.records import error_of, find_exact, first_column
 from dpsql.forecast.report import Comparison, Forecast, Report
 
@@ -28,11 +29,7 @@ def baseline_table(report: Report, size: int, within: float) -> Table:
         f"within {percent(within)} from",
         "in a session",
     ]
-    right = [0, 3, 4, 5]
-    if report.looked:
-        headers += ["groups", "typical", "noise", "cut", "by rows", "by groups", "by range"]
-        right += range(6, 13)
-    made = terminal.empty_table(headers, right)
+    made = terminal.empty_table(headers, (0, 3, 4, 5))
     for place, (question, forecast) in enumerate(
         zip(report.questions, report.forecasts, strict=True), 1
     ):
@@ -49,14 +46,42 @@ def baseline_table(report: Report, size: int, within: float) -> Table:
                 needs_text(column.rows_for(within) if column.widths else None),
                 many,
             ]
-            if report.looked:
-                cells += _exact_cells(forecast, column)
             made.add_row(str(place) if many or label.plain else "", label, *cells)
             label, many = Text(""), ""
         if (few := forecast.prediction.threshold) is not None:
             about = f"groups of fewer than about {few} units are not shown"
             made.add_row("", terminal.mute_text(about))
     return made
+
+
+def figures_table(report: Report) -> Table:
+    """Exact figures of each number of each question: they are private."""
+    headers = (
+        "",
+        "question",
+        "number",
+        "groups",
+        "typical",
+        "noise",
+        "cut",
+        "by rows",
+        "by groups",
+        "by range",
+    )
+    made = terminal.empty_table(headers, (0, *range(3, 10)))
+    for place, (question, forecast) in enumerate(
+        zip(report.questions, report.forecasts, strict=True), 1
+    ):
+        for column in () if forecast.prediction is None else forecast.prediction.columns:
+            about = terminal.plain(_short(_about(question), _SHORT))
+            cells = _exact_cells(forecast, column)
+            made.add_row(str(place), about, terminal.plain(column.name), *cells)
+    return made
+
+
+def _about(question: Question) -> str:
+    """A typical question in words, another one as it is written."""
+    return f"{question.table}: {question.about}" if question.about else question.text
 
 
 def width_text(prediction: Prediction, column: PredictedColumn, size: int) -> str:
@@ -133,8 +158,7 @@ def comparison_table(comparison: Comparison, report: Report, size: int, within: 
             "", terminal.mute_text("questions in a session"), *map(terminal.mute_text, many)
         )
     for place, found in comparison.forecasts.items():
-        question = report.questions[place]
-        about = f"{question.table}: {question.about}" if question.about else question.text
+        about = _about(report.questions[place])
         cells = [_cell(f, comparison, report, size, within) for f in found]
         if priced:
             pairs = zip(knob.variants, found, strict=True)

@@ -33,19 +33,22 @@ def show(table: Table, file: TextIO | None = None) -> None:
     file.writelines(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
+COMPARING = "comparing the data with the policy: {} of {}, table {}"
+
+
 class Progress:
-    """Shows on a terminal how far the data was compared with the policy, at most once a second."""
+    """Shows on a terminal how far a long command is, at most once a second."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, text: str = COMPARING) -> None:
         """Nothing is shown in the first second, nor if ``file`` is not a terminal."""
-        self._file, self._said = file, time.monotonic()
+        self._file, self._text, self._said = file, text, time.monotonic()
 
-    def __call__(self, done: int, total: int, table: str) -> None:
-        """Called before each comparison of a table."""
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """Called before each step, with the number of steps that are done, of all, and its name."""
         now = time.monotonic()
         if self._file.isatty() and now - self._said >= 1:
             self._said = now
-            say(f"comparing the data with the policy: {done} of {total}, table {table}", self._file)
+            say(self._text.format(done, total, what), self._file)
 
 
 def say(line: str, file: TextIO) -> None:

@@ -47,7 +47,7 @@ from dpsql.policy.source import SourceDescription
 
 N = TypeVar("N", bool, int)
 Progress = Callable[[int, int, str], None]
-"""Called before each query with the number of answered queries, of all, and the query's table."""
+"""Called before each step with the number of steps that are done, of all, and what it is about: a table."""
 
 
 def verify(

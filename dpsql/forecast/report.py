@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.engines.verify import Progress
 from dpsql.exact import number
 from dpsql.forecast.look import ExactFigures, Look
 from dpsql.forecast.planner import Planner
@@ -72,20 +73,22 @@ class Forecaster:
     """Forecasts what a role's answers are worth, with exact figures if it may look at the data."""
 
     def __init__(
-        self, planner: Planner, role: str, dialect: str = "postgres", look: Look | None = None
-    ) -> None:
+        self, planner: Planner, role: str, dialect: str = "postgres", look: Look | None = None,
+        progress: Progress = lambda *_: None,
+    ) -> None:  # fmt: skip
         """Without ``look``, no private row is read."""
         self._planner, self._role = planner, role
-        self._dialect, self._look = dialect, look
+        self._dialect, self._look, self._progress = dialect, look, progress
 
     def report(self, questions: Sequence[Question], wanted: Wanted | None = None) -> Report:
         """The report about questions; without ``wanted``, about the policy as it is alone."""
         policy = self._planner.policy
         own = tuple(self.forecast(policy, question) for question in questions)
-        found: Iterator[Comparison] = iter(())
-        if wanted is not None:
-            knobs = list_knobs(policy, self._role, wanted)
-            found = (self._compare(knob, questions, own) for knob in knobs)
+        knobs = () if wanted is None else tuple(list_knobs(policy, self._role, wanted))
+        found = []
+        for done, knob in enumerate(knobs):
+            self._progress(done, len(knobs), knob.key)
+            found.append(self._compare(knob, questions, own))
         some = tuple(comparison for comparison in found if comparison.forecasts)
         price = describe_price(policy, self._role)
         return Report(self._role, price, tuple(questions), own, some, self._look is not None)

@@ -201,7 +201,8 @@ def test_check_says_what_answers_are_worth(policy: Path, capsys: Output) -> None
         '  answers    a question of role "analyst" costs at most epsilon 1 and delta 1e-7;'
         " 19 times in 20 noise is"
     )
-    assert [line.partition(" ±")[0] for line in lines[start + 1 :]] == [
+    assert lines[-1].endswith(f"other questions and settings: dpsql forecast --policy {policy}")
+    assert [line.partition(" ±")[0] for line in lines[start + 1 : -1]] == [
         "    rides: number of rows", "    rides: rows by month of day",
         "    rides: mean of minutes by kind",
     ]  # fmt: skip

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 from support.forecasts import opened, write_rides
 
 from dpsql.cli import terminal
@@ -18,6 +19,7 @@ from dpsql.cli.forecast_tables import (
     baseline_table,
     comparison_table,
     comparison_title,
+    figures_table,
 )
 from dpsql.forecast.look import ExactColumn, ExactFigures
 from dpsql.forecast.plot import draw
@@ -69,15 +71,18 @@ def report(
 
 
 def row(found: Report) -> str:
+    table = comparison_table(found.comparisons[0], found, 1000, 0.05)
+    return " | ".join(printed(table).splitlines()[-1].split())
+
+
+def printed(table: Table) -> str:
     text = io.StringIO()
-    terminal.show(comparison_table(found.comparisons[0], found, 1000, 0.05), text)
-    return " | ".join(text.getvalue().splitlines()[-1].split())
+    terminal.show(table, text)
+    return text.getvalue()
 
 
 def first_table(found: Report) -> str:
-    text = io.StringIO()
-    terminal.show(baseline_table(found, 1000, 0.05), text)
-    return text.getvalue()
+    return printed(baseline_table(found, 1000, 0.05))
 
 
 def test_each_kind_of_cell(policy: Policy) -> None:
@@ -102,11 +107,11 @@ def test_each_kind_of_cell_of_exact_figures(policy: Policy) -> None:
     good = replace(exact, noise=0.01, cut=None)
     small = forecast(column(40), figures=ExactFigures(1, 1, (good,)))
     assert row(report(policy, small, looked=True)).endswith("1 | % | 0")
-    shown = first_table(report(policy, known, looked=True))
+    shown = printed(figures_table(report(policy, known, looked=True)))
     assert "1 of 2" in shown
     assert "-50 %" in shown
-    assert "not known" in first_table(report(policy, blind, looked=True))
-    assert "by rows" not in first_table(report(policy, blind))
+    assert "not known" in printed(figures_table(report(policy, blind, looked=True)))
+    assert "n" not in printed(figures_table(report(policy, REFUSED, looked=True))).splitlines()[-1]
 
 
 def test_words_for_what_is_not_a_number(policy: Policy) -> None:
@@ -130,9 +135,8 @@ def test_how_many_questions_a_session_admits(policy: Policy) -> None:
             found, questions=found.questions * len(cells),
             comparisons=(replace(found.comparisons[0], forecasts=rows),),
         )  # fmt: skip
-        text = io.StringIO()
-        terminal.show(comparison_table(many.comparisons[0], many, 1000, 0.05), text)
-        return re.sub(" +", " ", text.getvalue())
+        table = comparison_table(many.comparisons[0], many, 1000, 0.05)
+        return re.sub(" +", " ", printed(table))
 
     free = replace(forecast(column(40)), in_session=None)
     assert "in a session 7 .. 9\n" in said(
