@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -56,8 +56,8 @@ class ExactColumn:
     ``typical`` is the median of the true values of all groups. ``noise`` is the width of the noise,
     19 times in 20, and ``cut`` is how far limits and ranges move the value: both as shares of the
     true value, in the median of all groups. ``rows``, ``groups`` and ``values`` say by which share
-    the sum of all groups becomes smaller because of limits on rows of a unit, on groups of a unit,
-    and ranges.
+    the sum of all shown groups becomes smaller because of limits on rows of a unit, on groups of a
+    unit, and ranges.
     """
 
     position: int
@@ -126,7 +126,7 @@ class Look:
 
     def _session(self, policy: Policy, dialect: str) -> Session:
         session = self._planner.service(policy).session(self._role)
-        session.settings = replace(session.settings, dialect=dialect, show="always")
+        session.settings = replace(session.settings, dialect=dialect)  # the mean of nobody is NULL
         return session
 
     def _lift(self, policy: Policy) -> tuple[Policy, Policy, Policy]:
@@ -217,7 +217,7 @@ def _column(
         for k, v in true.items()
         if v and k in stages[0] and (own := stages[0][k][i]) is not None
     ]
-    sums = [_sum(stage, i, stages[0]) for stage in stages]
+    sums = [_sum(stage, i, true.keys() & stages[0].keys()) for stage in stages]
     lost = [
         (after - before) / abs(sums[-1]) if sums[-1] else None for before, after in pairwise(sums)
     ]
@@ -226,8 +226,8 @@ def _column(
     )
 
 
-def _sum(stage: Mapping[Key, list[float | None]], i: int, among: Mapping[Key, object]) -> float:
-    """The sum of a column over the groups that are shown."""
+def _sum(stage: Mapping[Key, list[float | None]], i: int, among: Collection[Key]) -> float:
+    """The sum of a column over some groups."""
     return math.fsum(row[i] or 0.0 for key, row in stage.items() if key in among)
 
 

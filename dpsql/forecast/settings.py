@@ -124,8 +124,9 @@ def _ranges(
 ) -> Iterator[Variant]:
     for width in widths:
         ends = scale_range(column, width)
-        changed = with_table(policy, with_range(table, column.name, ends))
-        yield Variant(f"{_end(ends[0])} .. {_end(ends[1])}", changed, width == 1)
+        if ends[0] != ends[1]:
+            changed = with_table(policy, with_range(table, column.name, ends))
+            yield Variant(f"{_end(ends[0])} .. {_end(ends[1])}", changed, width == 1)
 
 
 def _around(own: int, least: int) -> tuple[int, ...]:
@@ -133,15 +134,11 @@ def _around(own: int, least: int) -> tuple[int, ...]:
 
 
 def scale_range(column: Column, width: Fraction) -> tuple[Scalar, Scalar]:
-    """A range that is ``width`` times as wide.
-
-    A range that begins at 0 or above keeps its beginning; another one keeps its middle.
-    """
+    """A range that is ``width`` times as wide; its end that is nearest to zero, or zero, stays."""
     assert column.range is not None
     low, high = (_exact(end) for end in column.range)
-    grown = (high - low) * width
-    start = low if low >= 0 else (low + high - grown) / 2
-    ends = start, start + grown
+    fixed = min(max(low, Fraction(0)), high)
+    ends = fixed + (low - fixed) * width, fixed + (high - fixed) * width
     if column.kind is Kind.INTEGER:
         return round(ends[0]), round(ends[1])
     return ends

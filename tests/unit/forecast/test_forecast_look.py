@@ -162,6 +162,21 @@ def test_a_chosen_value_has_no_noise_in_its_own_units(world: World) -> None:
     assert word == ExactColumn(1)
 
 
+def test_groups_of_nobody_have_no_figures(tmp_path: Path) -> None:
+    """A mean over nobody is no value that a wider range would move."""
+    text = POLICY.replace("values: [bike,", "values: [tram, bike,")
+    with opened(write_rides(tmp_path, policy=text), look=True) as (planner, forecaster):
+        sql = "SELECT kind, AVG(minutes) AS mean FROM rides GROUP BY kind"
+        figures = forecaster.forecast(planner.policy, Question(sql)).figures
+    assert figures is not None
+    assert (figures.shown, figures.groups) == (4, 4)
+    assert only(figures).typical == pytest.approx(75, abs=1)
+    mean = (
+        GREEDY * 200 / (0.7 * RIDERS * EACH + GREEDY)
+    )  # what the range takes from the mean of bikes
+    assert only(figures).values == pytest.approx(mean / (3 * 75 + mean), rel=0.05)
+
+
 def test_values_above_groups_have_figures_too(world: World) -> None:
     _, figures = looked(
         world, "SELECT AVG(n) AS a FROM (SELECT kind, COUNT(*) AS n FROM rides GROUP BY kind)"

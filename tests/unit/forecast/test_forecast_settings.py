@@ -119,8 +119,15 @@ def test_only_questions_that_may_depend_on_a_key_are_tried(policy: Policy) -> No
     assert not ends.touches({"rides"}, "SELECT COUNT(*) FROM rides")
 
 
-def test_ranges_grow_from_their_beginning_or_their_middle() -> None:
+def test_ranges_grow_from_what_is_nearest_to_zero(policy: Policy) -> None:
     whole = Column("v", "integer", Kind.INTEGER, range=(18, 100))
     assert scale_range(whole, Fraction(1, 2)) == (18, 59)
-    exact = Column("v", "double", Kind.DOUBLE, range=(Fraction(-1), Fraction(3)))
-    assert scale_range(exact, Fraction(2)) == (-3, 5)
+    both = Column("v", "double", Kind.DOUBLE, range=(Fraction(-60), Fraction(600)))
+    assert scale_range(both, Fraction(1, 2)) == (-30, 300)
+    below = replace(both, range=(Fraction(-9), Fraction(-1)))
+    assert scale_range(below, Fraction(2)) == (-17, -1)
+    rides = policy.tables["rides"]
+    flag = replace(rides.columns["minutes"], range=(0, 1))
+    tables = {"rides": replace(rides, columns={**rides.columns, "minutes": flag})}
+    found = values(knobs(replace(policy, tables=tables)))["rides.minutes: range"]
+    assert found == ["0 .. 1", "0 .. 2"]  # half of it would be one value
