@@ -29,6 +29,9 @@ from dpsql.policy.version import answers_key, version_of
 from dpsql.release.postprocess import PostProcessor
 from dpsql.service import Service
 
+PATIENCE = 3600.0
+"""Seconds for one question. No client waits for it, so the limits on waiting do not hold."""
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -60,6 +63,8 @@ class Planner:
 @contextmanager
 def open_planner(policy: Policy) -> Iterator[Planner]:
     """Open the source of a policy for planning. Its own ledger is not opened."""
+    limits = replace(policy.limits, timeout_seconds=PATIENCE)
+    policy = replace(policy, limits=limits, latency=None)
     engine = DuckDB(policy.source.path, policy.limits)
     with closing(engine), tempfile.TemporaryDirectory(prefix="dpsql-forecast-") as folder:
         policy = compare(policy, engine.describe())

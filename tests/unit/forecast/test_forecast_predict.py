@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from support.forecasts import opened, write_rides
+from support.forecasts import POLICY, opened, write_rides
 
-from dpsql.forecast.planner import Planner
+from dpsql.forecast.planner import PATIENCE, Planner
 from dpsql.forecast.predict import SIZES, PredictedColumn, Prediction, predict
+from dpsql.forecast.questions import Question
+from dpsql.policy.load import load
 from dpsql.price.priced import PricedPlan
 
 
@@ -69,6 +72,17 @@ def test_a_mean_errs_less_in_a_larger_group(planner: Planner) -> None:
     assert column.width(10**5) == pytest.approx(column.width(10**4) / 10, rel=0.3)
     between = column.width(30_000)
     assert column.width(50_000) < between < column.width(20_000)
+
+
+def test_nobody_waits_for_a_forecast(tmp_path: Path) -> None:
+    """Limits on the time of an answer are for clients. A long look at the data is not stopped."""
+    text = POLICY + "latency: fixed(1s)\n"
+    with opened(write_rides(tmp_path, policy=text), look=True) as (planner, forecaster):
+        policy = planner.service(planner.policy).policy
+        assert load(policy.path).limits.timeout_seconds == 1
+        assert (policy.limits.timeout_seconds, policy.latency) == (PATIENCE, None)
+        found = forecaster.forecast(planner.policy, Question("SELECT COUNT(*) AS n FROM rides"))
+    assert found.figures is not None
 
 
 def test_ranks_err_in_rows(planner: Planner) -> None:
