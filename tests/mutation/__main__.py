@@ -38,6 +38,12 @@ def main() -> int:
         help="how many it tries of those that another judge has noticed; all others are tried",
     )  # fmt: skip
     parser.add_argument(
+        "--random",
+        type=int,
+        default=0,
+        help="try a random sample of this size of all changes instead",
+    )
+    parser.add_argument(
         "--again", action="store_true", help="try once more what this judge has not noticed"
     )
     parser.add_argument("--adversary", default=ADVERSARY, help="its command")
@@ -68,7 +74,10 @@ def _judge(
     done = {v.name for v in verdicts if v.judge == chosen.act and (v.killed or not chosen.again)}
     limits = judges.Limits(chosen.seconds, chosen.adversary)
     end = time.monotonic() + chosen.run
-    for change in judges.asked(drawn, verdicts, chosen.act, chosen.sample, chosen.seed):
+    asked = judges.asked(drawn, verdicts, chosen.act, chosen.sample, chosen.seed)
+    if chosen.random:
+        asked = judges.some(drawn, chosen.random, chosen.seed)
+    for change in asked:
         if change.name in done or time.monotonic() > end:
             continue
         verdict = judges.judged(change, chosen.act, copy, known, limits)

@@ -11,6 +11,7 @@ from tests.mutation.changes import Change, changes
 FOLDERS = (
     "privacy",
     "plan",
+    "declarations",
     "bound",
     "price",
     "rewrite",

@@ -108,6 +108,11 @@ def asked(
     return [change for change in drawn if change.name not in noticed] + others[:sample]
 
 
+def some(drawn: Sequence[Change], count: int, seed: int) -> list[Change]:
+    """A random sample of all changes, whoever noticed them."""
+    return random.Random(seed).sample(list(drawn), min(count, len(drawn)))
+
+
 def load(place: Path) -> list[Verdict]:
     """The verdicts so far, in the order in which they were found."""
     if not place.exists():

@@ -8,6 +8,7 @@ from math import sqrt
 from pathlib import Path
 
 from tests.mutation.changes import Change
+from tests.mutation.draw import FOLDERS
 from tests.mutation.judges import Verdict
 from tests.mutation.tree import Tree
 
@@ -19,11 +20,12 @@ _LONGEST = 60
 _NORMAL = 1.96
 """Standard deviations on both sides of 95 percent."""
 
-_HEAD = """# Random changes of the code, and who notices them
+_HEAD = f"""# Random changes of the code, and who notices them
 
-`make mutants` draws single changes of the code (an operator, a constant, a condition, a statement left out)
-from `privacy`, `plan`, `release`, `ledger`, `serve` and `engines/duckdb/guard` in turn. Each judge tries a change by itself:
-unit tests (with conformance and golden files), laws, and the adversary. `tests/README.md` says how.
+`make mutants` draws single changes of the code: an operator, a constant, a condition, a statement left out. It takes
+them in turn from these folders: {", ".join(f"`{folder}`" for folder in FOLDERS)}.
+Each judge tries a change by itself: unit tests (with conformance and golden files), laws, and the adversary. `tests/README.md`
+says how.
 `python -m tests.mutation report` writes this page; the judgements of survivors are in `tests/mutation/judgements.toml`.
 
 A survivor is a change that no judge noticed. It is *equivalent* if no input shows the change. It is *harmless* if the
@@ -72,6 +74,7 @@ def share_of(
     """How many a judge tried and noticed, and which share of all that is, with an interval for a sample.
 
     All that no other judge noticed are tried; of the others as many as were asked for, by chance.
+    Otherwise what was tried is a random sample of all. What no test of a judge runs is not noticed.
     """
     noticed = {v.name for v in verdicts if v.killed and v.judge != judge}
     mine = {v.name: bool(v.killed) for v in verdicts if v.judge == judge}
@@ -85,6 +88,9 @@ def share_of(
         return len(ours), sum(ours), "no sample of what others notice"
     if len(sample) == len(others):
         return len(ours), sum(ours), f"{sum(ours) / len(ours):.0%}"
+    if len(ours) - len(sample) < len(drawn) - len(others):
+        low, middle, high = wilson(sum(ours), len(ours))
+        return len(ours), sum(ours), f"{middle:.0%} ({low:.0%} to {high:.0%})"
     low, middle, high = (
         (alone + len(others) * part) / len(drawn) for part in wilson(sum(sample), len(sample))
     )

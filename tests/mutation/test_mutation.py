@@ -19,7 +19,7 @@ from tests.mutation import judges, timing
 from tests.mutation.changes import Change, changes
 from tests.mutation.covering import Cover, cover, files
 from tests.mutation.draw import FOLDERS, draw
-from tests.mutation.judges import Limits, Verdict, asked, judged, load, save
+from tests.mutation.judges import Limits, Verdict, asked, judged, load, save, some
 from tests.mutation.probes import probed
 from tests.mutation.report import JUDGEMENTS, report, share_of
 from tests.mutation.tree import _MEMORY, ROOT, Tree
@@ -273,6 +273,29 @@ def test_a_judge_tries_what_others_missed_and_a_sample(tree: Tree) -> None:
     assert len({*chosen}) == 5
     assert asked(drawn, verdicts, "laws", 3, 1) == chosen
     assert asked(drawn, verdicts, "laws", 4, 1)[:5] == chosen
+
+
+def test_a_random_sample_is_of_all_changes(tree: Tree) -> None:
+    drawn = changes("m.py", SMALL)[:10]
+    chosen = some(drawn, 4, 1)
+    assert len({*chosen}) == 4
+    assert {*chosen} < {*drawn}
+    assert some(drawn, 4, 1) == chosen != some(drawn, 4, 2)
+    assert {*some(drawn, 50, 1)} == {*drawn}
+
+
+def test_the_share_of_a_random_sample_is_that_of_the_sample() -> None:
+    """The changes that nobody else noticed count no more than others do."""
+    drawn = changes("m.py", SMALL)[:10]
+    verdicts = _verdicts(drawn, "+++++++---", "+-  -  +  ")
+    assert share_of("laws", drawn, verdicts) == (4, 2, "50% (15% to 85%)")
+
+
+def test_what_no_test_runs_counts_as_not_noticed() -> None:
+    drawn = changes("m.py", SMALL)[:10]
+    verdicts = _verdicts(drawn, "+++++++++ ", "          ")
+    verdicts.append(Verdict(drawn[9].name, "unit", None, "no test runs it", 0.0))
+    assert share_of("unit", drawn, verdicts) == (10, 9, "90%")
 
 
 def test_shares_say_what_is_a_sample() -> None:
