@@ -102,6 +102,8 @@ def test_sqlalchemy_queries_what_it_reflected(engine: sa.Engine) -> None:
         ("SELECT * FROM pg_stats", []),
         ("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1", [("information_schema",), ("public",)]),
         ("SELECT CASE WHEN true THEN 1 END, 1 + 1, count(*) FROM pg_roles", [(1, 2, 3)]),
+        ("SELECT DISTINCT attislocal, attinhcount, attisdropped, atthasdef FROM pg_attribute WHERE attrelid = 'orders'::regclass",
+         [(True, 0, False, False)]),
         (("SELECT array_to_string(ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = 'orders'::regclass"
          " ORDER BY attnum), ',')"), [("customer_id,amount,placed,channel",)]),
     ],

@@ -33,6 +33,7 @@ from talk import (
 from dpsql.serve import users
 from dpsql.serve.pgwire.scram import Verifier
 from dpsql.serve.salts import looks
+from dpsql.sql.parse import LONGEST_TEXT
 
 BY_COUNTRY = "SELECT country, count(*) FROM customers GROUP BY 1 ORDER BY 1"
 CONVERSATIONS = {
@@ -249,6 +250,21 @@ def test_an_unknown_user_looks_like_some_user(
     assert set(counts) == {4096, users.MORE_ITERATIONS}
     assert 80 < counts.count(users.MORE_ITERATIONS) < 190
     assert counts == [shop.house.verifier(f"nobody{i}")[0].iterations for i in range(200)]
+
+
+@pytest.mark.parametrize(
+    "command", ["PREPARE q AS SELECT 1", "DECLARE q CURSOR FOR SELECT 1", "SET dpsql.epsilon = 0.1"]
+)
+def test_a_command_that_is_too_long_is_not_carried_out_in_part(
+    shop: Endpoint, command: str
+) -> None:
+    """Each prefix of the text is a command by itself, which would do something else."""
+    client = Client(FixedHouse(shop.house))
+    client.login(ROLE, PASSWORD)
+    client.send(query("BEGIN"))
+    assert errors(client.send(query(command))) == []
+    client.send(query("ROLLBACK; BEGIN; DEALLOCATE ALL"))
+    assert errors(client.send(query(command + " + 1" * (LONGEST_TEXT // 4)))) == ["54000"]
 
 
 def test_newer_versions_are_negotiated(shop: Endpoint) -> None:

@@ -290,6 +290,25 @@ def test_a_statement_may_take_so_long(shop: Endpoint, slow: threading.Event) -> 
         slow.set()
 
 
+def test_a_session_is_not_idle_while_its_statement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends when it asks nothing for as long, and not earlier."""
+    perform, seconds = Run.perform, 0.3
+
+    def wait(self: Run, backend: object) -> object:
+        time.sleep(4 * seconds)
+        return perform(self, backend)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Run, "perform", wait)
+    limits = replace(QUICK, idle_seconds=seconds)
+    with endpoint(limits=limits) as found:
+        connection = psycopg.connect(found.dsn(), autocommit=True)
+        assert connection.execute("SELECT 'busy'").fetchone() == ("busy",)
+        time.sleep(4 * seconds)
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 'late'")
+        connection.close()
+
+
 def test_a_client_that_leaves_is_forgotten(shop: Endpoint, slow: threading.Event) -> None:
     before = shop.server.connections
     connection = psycopg.connect(shop.dsn(), autocommit=True)

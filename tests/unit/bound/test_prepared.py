@@ -68,6 +68,17 @@ def test_each_row_is_one_of_the_copied_table(table: str | None, sql: str) -> Non
     assert ranked(sql) == table
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_statement_without_any_public_group_is_bounded_as_with_one(mechanism: str) -> None:
+    """Its condition leaves no group. It catches a unit that is in no group, whose noise has no scale."""
+    plan = plan_of("SELECT priority, COUNT(*) FROM orders WHERE priority = 'x' GROUP BY 1", FAR)
+    assert plan.measurements[0].cells is not None
+    assert plan.measurements[0].cells.count == 0
+    wanted = replace(request(3, 1), shelf=shelf(FAR), mechanism=mechanism)  # type: ignore[arg-type]
+    [part] = price(plan, replace(wanted, delta=Fraction(1, 10**6))).parts
+    assert part.bounding == PreparedRows(30, 1)
+
+
 def test_a_join_on_a_key_that_was_not_seen_to_be_unique_bounds_nothing() -> None:
     assert ranked(f"SELECT COUNT(*) FROM {LINES}", FAR, "orders") is None
     assert ranked("SELECT COUNT(*) FROM lineitem", FAR, "orders") == "lineitem"

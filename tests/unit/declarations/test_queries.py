@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,16 @@ def test_units_over_the_limit_are_found_and_all_their_rows_as_they_are_stored(
     assert found(data, queries.units_over_limit(items)) == []
     assert found(data, queries.over_limit_rows(items)) == []
     assert found(data, queries.has_too_many_to_keep(items)) == []
+
+
+def test_nothing_is_looked_up_of_a_view_that_may_hold_other_rows_later(tmp_path: Path) -> None:
+    """What one reading of a computed table finds says nothing of the rows that a statement reads."""
+    policy, _ = opened(tmp_path)
+    asked = {name for name, _ in queries.lookups(policy)}
+    assert {"orders", "items"} <= asked
+    orders = replace(policy.tables["orders"], computed=True)
+    changed = replace(policy, tables={**policy.tables, "orders": orders})
+    assert {name for name, _ in queries.lookups(changed)} == asked - {"orders"}
 
 
 @pytest.mark.parametrize("table", ["orders", "items", "profiles", "notes", "refunds"])

@@ -45,6 +45,7 @@ NOT_QUITE = {
     "another value": f"CASE WHEN isnan({X}) THEN {NAN} ELSE {Y} + 0.0e0 END",
     "another test": f"CASE WHEN {X} IS NULL THEN {NAN} ELSE {X} + 0.0e0 END",
     "two cases": f"CASE WHEN {ID} > 3 THEN {NAN} WHEN isnan({X}) THEN {NAN} ELSE {X} + 0.0e0 END",
+    "a case behind": f"CASE WHEN isnan({X}) THEN {NAN} WHEN {ID} > 3 THEN -0.0e0 ELSE {X} + 0.0e0 END",
     "turned around": f"(-({ONE}))",
     "times": f"({ONE} * -1.0e0)",
     "rounded": f"floor({ONE})",

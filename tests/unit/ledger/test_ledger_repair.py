@@ -92,6 +92,20 @@ def test_charges_are_not_moved_twice(opened, clock):
     assert ledger.verify().sound
 
 
+def test_the_first_charge_after_a_repair_without_charges_is_moved(opened, clock):
+    """It catches a first repair that takes the first charge to come for one that it has moved."""
+    ledger = opened()
+    ledger.amend(lambda db: rows.put_meta(db, rows.CLOSED, rows.stamp(NOW + timedelta(days=99))))
+    assert repair(ledger).added == {}
+    clock.turn(days=400)
+    begins = NOW + timedelta(days=370)
+    later = make_account("role:growth@2027-12", 1, begins=begins)
+    ledger.commit(ask(ledger, later, epsilon="0.25"))
+    clock.now = NOW
+    assert list(repair(ledger).added) == [role("2026-11").id]
+    assert spent(ledger, role("2026-11")) == 0.25
+
+
 def test_there_is_nothing_to_repair(opened):
     ledger = opened()
     assert repair(ledger) is None

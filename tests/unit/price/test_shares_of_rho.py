@@ -290,6 +290,16 @@ def test_a_search_and_its_answer_cost_the_share() -> None:
         assert RHO * Fraction(99, 100) <= (spent + found.cost).rho <= base.most.rho
 
 
+@pytest.mark.parametrize(("sql", "searches"), [
+    ("SELECT channel, COUNT(DISTINCT customer_id) FROM orders GROUP BY channel", 0),
+    ("SELECT channel, COUNT(DISTINCT customer_id), COUNT(*) FROM orders GROUP BY channel", 1),
+])  # fmt: skip
+def test_nothing_is_paid_for_a_bound_that_gains_nothing(sql: str, searches: int) -> None:
+    """A unit counts once in a number of units, however few of its rows count."""
+    base = search.price_with_searches(plan_of(sql, SHOP), replace(SHARE, search=True))
+    assert len(base.searches) == searches
+
+
 def test_the_cost_of_a_label_is_as_before() -> None:
     """Its rho is that of its noise as well."""
     for name in QUESTIONS:

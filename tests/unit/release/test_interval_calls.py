@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from support.services import service
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.privacy.mechanisms import DiscreteLaplace
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
+from dpsql.release.rows import ColumnNoise
 from dpsql.service import Session
 
 BY_CHANNEL = "SELECT channel, COUNT(*) AS c FROM orders GROUP BY channel"
@@ -33,6 +38,13 @@ def test_the_ends_of_a_count_are_those_of_its_interval(session: Session, name: s
     assert [r["h"] for r in rows] == high.to_pylist()
     assert 1 not in reply.intervals, "an end has no interval of its own"
     assert reply.cost.epsilon in (0, session.prepare(sql + " FROM orders").cost.epsilon)
+
+
+def test_noise_of_one_law_is_the_same_in_all_rows() -> None:
+    """So its interval is computed and not simulated. It catches simulations of what is known."""
+    law = NoiseSum((NoiseTerm(DiscreteLaplace(Fraction(3))),))
+    assert ColumnNoise((law,)).even
+    assert not ColumnNoise((law, law), np.zeros(2, np.int64)).even
 
 
 def test_the_ends_of_what_is_computed_are_simulated(session: Session) -> None:
