@@ -262,6 +262,31 @@ def test_a_defect_is_noticed(case: Case, code: str) -> None:
     assert code in said(in_right(both, REFUSED, error=error))["defects"]
 
 
+@pytest.mark.parametrize(("code", "noticed"), [
+    ("DP901", True), ("XX000", True), ("AttributeError", True),
+    ("PolicyError", False), ("SourceMismatch", False), ("DP604", False), ("DP902", False),
+])  # fmt: skip
+def test_a_policy_that_no_world_can_open_is_a_defect_unless_it_is_refused(
+    case: Case, code: str, noticed: bool
+) -> None:
+    """Neither of two neighbours is opened, so nothing tells them apart."""
+    left, right = (
+        replace(run, opened=Failure(code, code), transcripts=()) for run in (case.left, case.right)
+    )
+    assert ("defects" in said(replace(case, left=left, right=right))) is noticed
+
+
+def test_a_crash_while_a_policy_is_opened_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: what is looked up of the data cannot be asked."""
+
+    def crash(*_: object) -> object:
+        raise AttributeError("a text has no columns")
+
+    monkeypatch.setattr("dpsql.declarations.queries.values_out_of_range", crash)
+    world = TAME.world
+    assert "AttributeError" in said(attack(world, "same", (), TAME.steps, sampled=False))["defects"]
+
+
 def test_an_answer_that_is_not_duckdbs_is_noticed() -> None:
     seed = tame("judged", 0)
     table = re.search(r"CREATE TABLE (\w+)", seed.world.ddl[0])

@@ -2,10 +2,12 @@
 
 A statement is answered, or refused with a code that says what is wrong with it. A failure of the
 engine, a stop by the second check and an exception without a code are defects, whatever they tell.
+A policy is opened, or refused in words of dpsql. An exception of Python itself is a defect.
 """
 
 from __future__ import annotations
 
+import builtins
 import re
 
 from tests.adversary.model import Case, Failure, Finding, finding
@@ -28,6 +30,9 @@ class Defects:
     def judge(self, case: Case) -> Finding | None:
         """The first failure that is nobody's fault but dpsql's."""
         for run in (case.left, case.right):
+            if run.opened is not None and _crashed(run.opened):
+                meaning = f"dpsql fails with {run.opened.code} when it opens a policy"
+                return finding(self.name, case, 0, meaning, [run.opened.words])
             for number, transcript in enumerate(run.transcripts):
                 error = transcript.error
                 if error is not None and _own(error):
@@ -37,6 +42,11 @@ class Defects:
                     words = "an error is in the words of the engine"
                     return finding(self.name, case, number, words, [error.words])
         return None
+
+
+def _crashed(failure: Failure) -> bool:
+    """Whether opening failed by itself. Refusals of policies have classes of their own, and ledgers codes."""
+    return failure.code in (DEFECT, "DP901") or hasattr(builtins, failure.code)
 
 
 def _own(error: Failure) -> bool:
