@@ -63,7 +63,7 @@ class Arcs:
 
 def words(transcript: Transcript) -> set[str]:
     """What a transcript says, in words that do not depend on names and numbers."""
-    found = {_plain(note) for note in (*transcript.notes, *transcript.notices)}
+    found = {_plain(str(note)) for note in (*transcript.notes, *transcript.notices)}
     if transcript.error is not None:
         headline = transcript.error.words.splitlines()[:1]
         found.add(f"{transcript.error.code} {_plain(' '.join(headline))}")

@@ -14,6 +14,7 @@ from tests.adversary import seeds
 from tests.adversary.attack import attack
 from tests.adversary.dice import Dice
 from tests.adversary.judges.oracle import FIRST, NAME
+from tests.adversary.learn import words
 from tests.adversary.model import (
     Case,
     Draw,
@@ -260,6 +261,14 @@ def test_a_defect_is_noticed(case: Case, code: str) -> None:
     error = Failure(code, "it failed")
     both = replace(case, left=_changed(case.left, REFUSED, error=error))
     assert code in said(in_right(both, REFUSED, error=error))["defects"]
+
+
+def test_a_note_that_is_no_text_is_noticed(case: Case) -> None:
+    """Of both worlds, so that nothing tells them apart; and what is learned of it is no error."""
+    notes: Any = (None,)
+    both = in_right(replace(case, left=_changed(case.left, TOTAL, notes=notes)), TOTAL, notes=notes)
+    assert said(both)["defects"] == "a note is no text"
+    assert words(both.left.transcripts[TOTAL])
 
 
 @pytest.mark.parametrize(("code", "noticed"), [

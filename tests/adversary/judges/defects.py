@@ -35,6 +35,9 @@ class Defects:
                 return finding(self.name, case, 0, meaning, [run.opened.words])
             for number, transcript in enumerate(run.transcripts):
                 error = transcript.error
+                told = (*transcript.notes, *transcript.notices)
+                if not all(isinstance(words, str) for words in told):
+                    return finding(self.name, case, number, "a note is no text", [repr(told)])
                 if error is not None and _own(error):
                     meaning = f"dpsql fails with {error.code}"
                     return finding(self.name, case, number, meaning, [error.words])
