@@ -41,18 +41,27 @@ def candidates(
     ``most_groups`` is the role's limit on the groups of one unit. It applies to groups that are not
     public, where the number of groups that a unit touches matters. ``ranked`` is the number of rows
     of a unit that must be read from a prepared copy, so that a unit that is as declared loses none;
-    None means that there is no copy. ``found`` are the limits that searches have found. Vector
-    clips of sums alone err least only where limits were found; without them, one is a candidate if
-    it is ``asked`` for by its name.
+    None means that there is no copy. ``found`` are the limits that searches have found. Some
+    strategies never err least without such limits. An audit has them if it has ``asked`` by name.
     """
     if found is not None and not narrows(measurement):
         for bounding in _with_found(measurement, most_groups, found):
             yield replace(bounding, size=size)
     for bounding in _declared(measurement, most_groups, ranked):
         yield replace(bounding, size=size)
-    if asked == VectorClip.name and measurement.cells is not None and clips_vectors(measurement):
-        for bounding in _clips(measurement, measurement.cells.count):
-            yield replace(bounding, size=size)
+    for bounding in _audited(measurement, most_groups, asked):
+        yield replace(bounding, size=size)
+
+
+def _audited(measurement: Measurement, most_groups: int, asked: str | None) -> Iterator[Bounding]:
+    """Strategies for sums in public groups that are candidates for audits alone."""
+    most, cells = measurement.privacy.max_rows, measurement.cells
+    if cells is None or most == 1 or _counts_units(measurement):
+        return
+    if asked == VectorClip.name and clips_vectors(measurement):
+        yield from _clips(measurement, cells.count)
+    if asked == WeightsAndGroups.name and steady(measurement.input):
+        yield WeightsAndGroups(most, min(most_groups, most), limit=True)
 
 
 def _clips(measurement: Measurement, count: int) -> Iterator[VectorClip]:

@@ -76,6 +76,8 @@ DEEP = 0.5
 SOME = Fraction(2, 10)
 """The same for answers of at most ``MANY_CELLS`` numbers."""
 MANY_CELLS = 20
+MANY_SUMS = 12
+"""The most sums of one statement whose values are searched: each is a condition on each rung."""
 MANY_COUNTS = {"laplace": 13, "gaussian": 8}
 """The number of groups from which counts gain by a search, by the mechanism."""
 

@@ -91,6 +91,12 @@ def _aggregates() -> Iterator[Question]:
         yield Question(f"COUNT(*) of people, {law}", PEOPLE, count, SEVERAL, mechanism)
 
 
+def _in_one_group(sql: str) -> str:
+    """The question, with one group of a unit: of public groups a unit counts in all otherwise."""
+    first, _, last = sql.rpartition("SELECT ")
+    return f"{first}SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1) {last}"
+
+
 def _strategies() -> Iterator[Question]:
     """Each strategy for each kind of statistic, and contributions to several groups."""
     for strategy in IN_GROUPS:
@@ -101,10 +107,10 @@ def _strategies() -> Iterator[Question]:
                 scenarios=SCENARIOS if text == "COUNT(*)" else (SPREAD,),
             )  # fmt: skip
     yield Question(
-        "COUNT(*) in one group of many", ROWS, _parts("COUNT(*)", 2), WIDE, "laplace", GroupCaps.name,
-        scenarios=MAIN,
+        "COUNT(*) in one group of many", ROWS, _in_one_group(_parts("COUNT(*)", 2)), WIDE, "laplace",
+        GroupCaps.name, scenarios=MAIN,
     )  # fmt: skip
-    count = by_cell("COUNT(*)")
+    count = _in_one_group(by_cell("COUNT(*)"))
     yield Question("COUNT(*) of one group", ROWS, count, WIDE, "laplace", GroupCaps.name)
     total = "LEAST(GREATEST((AVG(y) - 1) * GREATEST(COUNT(y), 1), 0), 8)"
     both = f"{total} + LEAST(GREATEST(COUNT(y) - 12, 0), 4)"  # more than the twelve others have
@@ -303,9 +309,10 @@ def _levels() -> Iterator[Question]:
         ("levels that add up", units, two, FEW),
     ):  # fmt: skip
         rows = ROWS if some is None else f"{ROWS} WHERE {CELL} <= {some}"
+        own = "WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1) " * (some is None)
         yield Question(
             name, ROWS,
-            f"SELECT {CELL}, SUM(LEAST(GREATEST(v, 0), 1)) FROM (SELECT {CELL}, {PART}, {text} AS v"
+            f"SELECT {CELL}, SUM(LEAST(GREATEST(v, 0), 1)) FROM (SELECT {own}{CELL}, {PART}, {text} AS v"
             f" FROM {rows} GROUP BY {sets}) AS g WHERE {CELL} IS NOT NULL AND ({PART} IS NULL OR"
             f" {PART} = 1) GROUP BY {CELL} ORDER BY {CELL}",
             WIDE, scenarios=(SPREAD, ALONE, EMPTY), cells=some, consistent=some is not None,

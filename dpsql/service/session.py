@@ -299,7 +299,7 @@ class Session:
             release = nonnegative(release, priced)
         reply = Reply(
             "SELECT", release.columns, release.table, release.intervals,
-            before + given.cost, given.recalled, notes=(*notes(priced), *release.notes), timely=timely,
+            before + given.cost, given.recalled and before == Cost.zero(), notes=(*notes(priced), *release.notes), timely=timely,
             noise_alone=bool(cuts(priced)), tables=tables,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply

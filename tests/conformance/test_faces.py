@@ -97,7 +97,7 @@ def test_every_face_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[
     # Italy's are among the countries' but for its searches, and a limit on rows of channels was found.
     with dpsql.connect(policy, role="analyst") as connection:
         total = connection.budget()["session"]["total"]["rho"]
-    assert spent / total == pytest.approx(1 - 0.05 * 5 - 0.0325 - 0.045, abs=1e-7)
+    assert spent / total == pytest.approx(1 - 0.05 * 6 - 0.0325, abs=1e-7)
     for sql, first in zip(SCRIPT, answers, strict=True):
         first.left = 0 if first.refused else spent
         assert by_dbapi(policy, sql) == first

@@ -53,6 +53,7 @@ roles:
     session: {{epsilon: 1e6, delta: 0.3}}
     query: {{epsilon: 1e6, delta: {delta}}}
     max_groups_per_unit: {groups}
+    search: off  # what it finds stays the same in all samples, and differs between the two runs
 """
 
 

@@ -42,6 +42,7 @@ roles:
     epsilon: 1e6
     delta: 1e-4
     session: {{epsilon: 1e6, delta: 1e-5}}
+    search: off
     query: {{epsilon: 1, delta: 1e-6}}
 """
 

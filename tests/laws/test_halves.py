@@ -136,7 +136,7 @@ tables:
       value: {type: double, range: [0, 70]}
       cell: {type: integer, range: [1, 64]}
 accounts: {dataset: {epsilon: 1}}
-roles: {analyst: {epsilon: 1, session: {epsilon: 1}}}
+roles: {analyst: {search: off, epsilon: 1, session: {epsilon: 1}}}
 """
 
 

@@ -42,6 +42,7 @@ accounts:
 roles:
   analyst:
     session: {epsilon: 100}
+    search: off
     query: {epsilon: 1}
     max_groups_per_unit: 4
 """
@@ -61,7 +62,7 @@ As the policy is: a question of role "analyst" costs at most epsilon 1 and delta
     question                                                                   number   noise, 19 times in 20   within 5 % from   in a session
 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 1   SELECT COUNT(*) AS n FROM rides                                            n                         ± 30          600 rows            109
-2   SELECT kind, AVG(minutes) AS mean FROM rides GROUP BY kind                 mean  at most ± 2.3 in 1,000 rows          650 rows            109
+2   SELECT kind, AVG(minutes) AS mean FROM rides GROUP BY kind                 mean       ± 2.3 in 1,000 rows          650 rows            109
 3   SELECT line, COUNT(*) AS n FROM rides GROUP BY line                        n                         ± 60        1,200 rows             50
     groups of fewer than about 136 units are not shown
 4   SELECT rider FROM rides                                                                   refused (DP101)
