@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 from tests.adversary import seeds
 from tests.adversary.attack import attack
 from tests.adversary.dice import Dice
+from tests.adversary.judges.noise import distance
 from tests.adversary.judges.oracle import FIRST, NAME
 from tests.adversary.learn import words
 from tests.adversary.model import (
@@ -22,27 +24,31 @@ from tests.adversary.model import (
     Finding,
     Measured,
     Row,
-    Run,
     Step,
     Transcript,
     World,
 )
 from tests.adversary.oracle import tame
 from tests.adversary.ratings import RATINGS, VICTIM
-from tests.adversary.registry import JUDGES
 from tests.adversary.run import fresh
 from tests.adversary.seams import same
 from tests.adversary.shrink import shrink
 from tests.adversary.types import KINDS
-
-STEPS = (
-    Step("ask", "SELECT COUNT(*) AS n FROM t"),
-    Step("ask", "SELECT c AS g, SUM(x) AS n FROM t GROUP BY 1"),
-    Step("ask", "SELECT x AS g, COUNT(*) AS n FROM t GROUP BY 1"),
-    Step("ask", "SELECT MEDIAN(x) AS n FROM t"),
-    Step("explain", "SELECT AVG(x) FROM t"),
-    Step("ask", "SELECT u FROM t"),
+from tests.adversary.wrong import (
+    CHOSEN,
+    EXPLAINED,
+    HIDDEN,
+    LISTED,
+    REFUSED,
+    STEPS,
+    TOTAL,
+    changed,
+    drawn,
+    in_right,
+    measured,
+    said,
 )
+
 TAME = seeds.Seed(
     World(
         f"{NAME} of one table",
@@ -57,39 +63,12 @@ TAME = seeds.Seed(
     "same", (), (FIRST, Step("ask", "SELECT SUM(x) AS n FROM t")),
 )  # fmt: skip
 FALLEN = [21, 89, 86, 77, 16]
-TOTAL, LISTED, HIDDEN, CHOSEN, EXPLAINED, REFUSED = range(6)
 
 
 @pytest.fixture(scope="module")
 def case() -> Case:
     """A pair of which nothing is wrong."""
     return attack(RATINGS, "without", (VICTIM,), STEPS)
-
-
-def said(case: Case) -> dict[str, str]:
-    """What each judge finds."""
-    found = {judge.name: judge.judge(case) for judge in JUDGES}
-    return {name: finding.meaning for name, finding in found.items() if finding is not None}
-
-
-def in_right(case: Case, step: int, **changed: Any) -> Case:
-    return replace(case, right=_changed(case.right, step, **changed))
-
-
-def _changed(run: Run, step: int, **changed: Any) -> Run:
-    transcripts = list(run.transcripts)
-    transcripts[step] = replace(transcripts[step], **changed)
-    return replace(run, transcripts=tuple(transcripts))
-
-
-def measured(case: Case, step: int, change: Callable[[Measured], Measured]) -> Case:
-    """The first run with another measurement."""
-    found = tuple(map(change, case.left.transcripts[step].measured))
-    return replace(case, left=_changed(case.left, step, measured=found))
-
-
-def drawn(case: Case, step: int, change: Callable[[Draw], Draw]) -> Case:
-    return measured(case, step, lambda m: replace(m, draws=tuple(map(change, m.draws))))
 
 
 def test_nothing_is_found_where_nothing_is_wrong(case: Case) -> None:
@@ -119,7 +98,7 @@ def test_what_a_client_sees_is_compared(case: Case, what: str) -> None:
     step, change = SEEN[what]
     before = case.right.transcripts[step]
     if what == "the sign of a zero":
-        case = replace(case, left=_changed(case.left, step, rows=((0.0,),)))
+        case = replace(case, left=changed(case.left, step, rows=((0.0,),)))
     assert "sameness" in said(in_right(case, step, **change(before)))
 
 
@@ -146,7 +125,7 @@ def test_labels_are_compared_as_bytes(case: Case) -> None:
     one = measured(other, HIDDEN, signed)
     two = one.left.transcripts[HIDDEN].measured[0]
     two = replace(two, keys=tuple(minus if key == plus else key for key in two.keys))
-    right = _changed(one.right, HIDDEN, measured=(two,))
+    right = changed(one.right, HIDDEN, measured=(two,))
     assert "is written as" in said(replace(one, right=right))["labels"]
 
 
@@ -197,6 +176,29 @@ def test_narrow_noise_is_noticed(case: Case) -> None:
     assert "even than odd" in said(even)["noise"]
 
 
+def test_noise_that_is_cut_is_as_wide_as_its_law(case: Case) -> None:
+    """A law that a bound cuts spreads less than the same law without a bound."""
+    law = ("truncated geometric", (("epsilon", "1/40"), ("bound", "105")))
+    weights = {x: math.exp(-abs(x) / 40) for x in range(-105, 106)}
+    times = {x: round(4_000 * w / sum(weights.values())) for x, w in weights.items()}
+    drawn_so = Dice("cut").mixed([x for x, count in times.items() for _ in range(count)])
+    right = drawn(case, TOTAL, lambda d: replace(d, law=law, sample=tuple(drawn_so)))
+    assert "noise" not in said(right)
+    narrow = tuple(value * 5 // 6 for value in drawn_so)
+    wrong = drawn(case, TOTAL, lambda d: replace(d, law=law, sample=narrow))
+    assert "truncated geometric noise" in said(wrong)["noise"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "bound"),
+    [(1 / 40, 105), (0.001, 20), (2.0, 3), (1e-9, 10_000), (0.5, 1_000), (1.0, 0)],
+)
+def test_how_far_a_cut_law_reaches_is_the_sum_over_its_numbers(rate: float, bound: int) -> None:
+    weights = {x: math.exp(-rate * abs(x)) for x in range(-bound, bound + 1)}
+    mean = sum(abs(x) * w for x, w in weights.items()) / sum(weights.values())
+    assert distance(rate, bound) == pytest.approx(mean)
+
+
 def test_noise_that_leans_is_noticed(case: Case) -> None:
     up = drawn(case, LISTED, lambda d: replace(d, sample=tuple(map(abs, d.sample))))
     assert "leans to one side" in said(up)["noise"]
@@ -207,15 +209,15 @@ def test_a_narrow_interval_is_noticed(case: Case) -> None:
     [(name, [(low, high)])] = ast.literal_eval(text)
     quarter = (high - low) / 4
     narrow = repr([(name, [(low + quarter, high - quarter)])])
-    changed = replace(case, left=_changed(case.left, TOTAL, text=narrow))
-    assert "an interval" in said(changed)["released"]
+    wrong = replace(case, left=changed(case.left, TOTAL, text=narrow))
+    assert "an interval" in said(wrong)["released"]
 
 
 @pytest.mark.parametrize(("by", "means"), [(-1, "rounded"), (40, "not the noised")])
 def test_a_count_that_is_not_the_noised_one_is_noticed(case: Case, by: int, means: str) -> None:
     [(count,)] = case.left.transcripts[TOTAL].rows
-    changed = replace(case, left=_changed(case.left, TOTAL, rows=((count + by,),)))
-    assert means in said(changed)["released"]
+    wrong = replace(case, left=changed(case.left, TOTAL, rows=((count + by,),)))
+    assert means in said(wrong)["released"]
 
 
 def test_what_leaves_beside_the_noise_is_noticed(case: Case) -> None:
@@ -259,14 +261,14 @@ def test_a_choice_that_tells_is_noticed(case: Case) -> None:
 @pytest.mark.parametrize("code", ["DP901", "DP903", "XX000", "KeyError"])
 def test_a_defect_is_noticed(case: Case, code: str) -> None:
     error = Failure(code, "it failed")
-    both = replace(case, left=_changed(case.left, REFUSED, error=error))
+    both = replace(case, left=changed(case.left, REFUSED, error=error))
     assert code in said(in_right(both, REFUSED, error=error))["defects"]
 
 
 def test_a_note_that_is_no_text_is_noticed(case: Case) -> None:
     """Of both worlds, so that nothing tells them apart; and what is learned of it is no error."""
     notes: Any = (None,)
-    both = in_right(replace(case, left=_changed(case.left, TOTAL, notes=notes)), TOTAL, notes=notes)
+    both = in_right(replace(case, left=changed(case.left, TOTAL, notes=notes)), TOTAL, notes=notes)
     assert said(both)["defects"] == "a note is no text"
     assert words(both.left.transcripts[TOTAL])
 
@@ -304,7 +306,7 @@ def test_an_answer_that_is_not_duckdbs_is_noticed() -> None:
     case = attack(seed.world, "same", (), steps, sampled=False)
     assert case.left.world.name.startswith(NAME)
     assert said(case) == {}
-    wrong = _changed(case.left, 1, rows=((case.left.transcripts[1].rows[0][0] + 1,),))
+    wrong = changed(case.left, 1, rows=((case.left.transcripts[1].rows[0][0] + 1,),))
     assert "oracle" in said(replace(case, left=wrong))
 
 
@@ -329,7 +331,7 @@ def test_labels_of_every_type_are_those_of_duckdb() -> None:
     assert [len(t.rows) for t in case.left.transcripts[1:]] == [2] * len(KINDS)
     for number, kind in enumerate(KINDS, 1):
         (_, count), *others = case.left.transcripts[number].rows
-        wrong = _changed(case.left, number, rows=(("another", count), *others))
+        wrong = changed(case.left, number, rows=(("another", count), *others))
         assert "oracle" in said(replace(case, left=wrong)), kind.sql
 
 
@@ -341,7 +343,7 @@ def test_what_is_beyond_a_range_counts_as_its_end(value: str) -> None:
     case = attack(world, "same", (), TAME.steps, sampled=False)
     assert said(case) == {}
     [(total,)] = case.left.transcripts[1].rows
-    wrong = _changed(case.left, 1, rows=((total + 4,),))
+    wrong = changed(case.left, 1, rows=((total + 4,),))
     assert "oracle" in said(replace(case, left=wrong))
 
 

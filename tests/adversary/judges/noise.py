@@ -66,9 +66,8 @@ def _narrow(draw: Draw) -> str:
         rate = float(exact(parameters["epsilon"])) if rate is None else rate
         if rate > 40:
             return ""
-        found, wanted = sum(map(abs, draw.sample)) / count, 1 / math.sinh(rate)
-        if kind != "laplace":  # conditioned on a bound, which takes little away
-            wanted *= 0.9
+        bound = int(parameters["bound"]) if kind == "truncated geometric" else math.inf
+        found, wanted = sum(map(abs, draw.sample)) / count, distance(rate, bound)
     if wanted * count < 1_000:
         return ""  # hardly any draw is not zero: nothing can be said
     if found < wanted * (1 - SLACK):
@@ -81,6 +80,18 @@ def _narrow(draw: Draw) -> str:
     if wanted > 50 and abs(sum(v & 1 for v in draw.sample) / count - 0.5) > 0.05:
         return f"{kind} noise {parameters} is more often even than odd, or less"
     return ""
+
+
+def distance(rate: float, bound: float) -> float:
+    """The mean of |x| where P(x) ~ exp(-rate |x|) for whole numbers up to a bound.
+
+    >>> round(distance(1 / 40, 105), 1), round(distance(1 / 40, math.inf), 1)
+    (31.9, 40.0)
+    """
+    step, rest = -math.expm1(-rate), -math.expm1(-rate * bound)
+    cut = bound * math.exp(-rate * bound) * step if bound < math.inf else 0.0
+    weights, distances = rest / step, (rest - cut) / step**2
+    return 2 * distances / (math.exp(rate) + 2 * weights)
 
 
 def _gaussian(variance: float) -> float:

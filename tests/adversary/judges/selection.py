@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import math
 
+import yaml
+
 from tests.adversary.books import exact
 from tests.adversary.model import Case, Draw, Finding, Measured, finding
 from tests.adversary.seams import same
@@ -66,11 +68,11 @@ def _problem(case: Case, pair: tuple[Measured, Measured], groups: int, delta: fl
 
 
 def _together(case: Case, one: Measured) -> int:
-    """How many units are protected together: of the other kind of unit that a world may have, one."""
+    """How many units of the kinds that a statement reads are protected together."""
     rows = [r for r in case.left.world.rows if r.owner and f'"{r.table}"' in one.statement]
     kinds = {(row.owner or "").partition(":")[0] for row in rows}
-    theirs = {owner.partition(":")[0] for owner in case.owners}
-    return case.left.world.group_size if not theirs or theirs & kinds else 1
+    declared = yaml.safe_load(case.left.world.policy)["units"]
+    return max((int(declared[kind].get("group_size", 1)) for kind in kinds), default=1)
 
 
 def _passed(one: Measured) -> int | None:
