@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.adversary.books import charges
 from tests.adversary.model import Case, Charge, Face, Relation, Run, Step, Unopened, World
 from tests.adversary.pairs import other
-from tests.adversary.place import COPIES, POLICY, write
-from tests.adversary.seams import Recorder, prepare
+from tests.adversary.place import COPIES, POLICY, put_in_place, write, write_earlier
+from tests.adversary.seams import Recorder, check, prepare
 from tests.adversary.watched import Inside
 
 PIN = b"the same bytes for both"
@@ -32,13 +32,18 @@ def write_both(pairs: Sequence[tuple[World, Path]]) -> None:
     """Write worlds to their folders, with prepared copies where these can be made in each of them.
 
     Whether rows share a key decides that. Only the owner learns it, and nobody asks before it is so.
+    Where a world has an earlier database, copies are made of that, and it is checked.
     """
     for world, place in pairs:
-        write(world, place)
+        (write_earlier if world.earlier else write)(world, place)
     wanted = all(world.prepared for world, _ in pairs)
     if not (wanted and all(prepare(place / POLICY) for _, place in pairs)):
         for _, place in pairs:
             (place / COPIES).unlink(missing_ok=True)
+    for world, place in pairs:
+        if world.earlier:
+            check(place / POLICY)
+            put_in_place(place)
 
 
 def run(face: Face, world: World, steps: Sequence[Step], place: Path) -> Run:
@@ -67,8 +72,8 @@ def attack(
     right = other(world, relation, tuple(owners))
     with folder() as one, folder() as two:
         write_both(((world, one), (right, two)))
-        recorder = Recorder(PIN, sampled=sampled)
+        recorder = Recorder(PIN, sampled=sampled, readings=world.readings)
         first = run(Inside(recorder), world, steps, one)
-        replayed = Recorder(PIN, recorder.tables, sampled=False)
+        replayed = Recorder(PIN, recorder.tables, sampled=False, readings=world.readings)
         second = run(Inside(replayed), right, steps, two)
     return Case("inside", relation, tuple(owners), tuple(steps), first, second, pinned=True)

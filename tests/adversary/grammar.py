@@ -94,6 +94,23 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "SELECT COUNT(*) FROM {T}, LATERAL (SELECT {num} AS z) AS l",
         "SELECT COUNT(*) FROM {T} FULL JOIN {other:T} AS o ON {equal_keys}",
     ),
+    "met": (
+        "SELECT COUNT(*) FROM {T} JOIN rates AS p ON p.k = {T}.{ref_col}",
+        "SELECT {outputs} FROM {T} JOIN rates AS p ON p.k = {T}.{ref_col}{where}",
+        "SELECT p.name AS g, COUNT(*) AS n, SUM(p.size) FROM {T} JOIN rates AS p ON {T}.{ref_col} = p.k GROUP BY 1",
+        "SELECT p.name AS g, {agg} AS n FROM {T} LEFT JOIN rates AS p ON p.k = {T}.{ref_col} GROUP BY 1",
+        "SELECT p.k, COUNT({T}.{ref_col}) AS n FROM rates AS p LEFT JOIN {T} ON p.k = {T}.{ref_col} GROUP BY 1",
+        "SELECT COUNT(*), SUM(p.size) FROM rates AS p JOIN {T} ON p.k = {T}.{ref_col}",
+        "SELECT COUNT(*) FROM {T} WHERE {ref_col} IN (SELECT k FROM rates WHERE size > 0)",
+        "SELECT {ref_col} AS g, COUNT(*) AS n FROM {source}{where} GROUP BY 1",
+    ),
+    "led": (
+        "SELECT COUNT(*) FROM {T} JOIN {other:T} AS o ON {equal_keys}",
+        "SELECT COUNT(*) FROM {other:T} AS o JOIN {T} ON {equal_keys} WHERE o.{other:first_key} IS NOT NULL",
+        "SELECT COUNT(*) AS n, COUNT(DISTINCT o.{other:first_key}) AS m FROM {T} JOIN {other:T} AS o ON {equal_keys}",
+        "SELECT o.{other:any_col} AS g, COUNT(*) AS n FROM {T} JOIN {other:T} AS o ON {equal_keys} GROUP BY 1",
+        "SELECT COUNT(*) FROM {T} LEFT JOIN {other:T} AS o ON {equal_keys}",
+    ),
     "with_query": (
         "WITH a AS (SELECT * FROM {source}{where}) SELECT {outputs} FROM a",
         "WITH a AS (SELECT COUNT(*) AS n FROM {source}), b AS (SELECT COUNT(*) AS m FROM {T}{where}) SELECT n, m, n - m FROM a, b",

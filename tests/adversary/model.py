@@ -64,6 +64,11 @@ class World:
     group_size: int = 1
     sound: bool = True
     prepared: bool = False
+    earlier: tuple[Row, ...] = ()
+    """Rows of an earlier database, which was prepared and checked. This one was put in its place, with
+    its size and its times."""
+    readings: tuple[tuple[str, str], ...] = ()
+    """Views that the policy lists, each with a view of what another reading of it may find."""
 
     @property
     def owners(self) -> tuple[str, ...]:

@@ -31,6 +31,14 @@ def report(finding: Finding, seed: Seed) -> str:
         lines.append(f"INSERT INTO {table} VALUES {values};  -- {owner or 'nobody'}")
     lines += [f"{statement};" for statement in world.views]
     lines += ["-- dpsql prepare"] if world.prepared else []
+    if world.earlier:
+        lines.append(
+            "-- before, a database of the same size and times was prepared; it had these rows:"
+        )
+        lines += [
+            f"-- {r.table}: ({', '.join(r.cells)})  -- {r.owner or 'nobody'}" for r in world.earlier
+        ]
+    lines += [f"-- another reading of {view} finds {found}" for view, found in world.readings]
     lines.append("-- asked")
     for number, step in enumerate(seed.steps):
         mark = "  <-- here" if number == finding.step else ""

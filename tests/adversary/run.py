@@ -45,7 +45,7 @@ FOLDER = Path("build/adversary")
 def fresh(name: str) -> Seed:
     """A new world and new statements, from a name alone."""
     dice = Dice(f"attack {name}")
-    ground = make(f"world {name}")
+    ground = make(f"world {name}", views=True)
     relation, owners = choose(ground, dice)
     return Seed(ground.world, relation, owners, series(ground, dice, STEPS))
 

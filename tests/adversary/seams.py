@@ -1,9 +1,9 @@
 """The few places inside dpsql that a judge looks at; nothing else here imports from its inside.
 
 Seen are: the statement that the engine runs, the integers that come back, the noise that is added
-to them, and the threshold that groups pass. Two things can be changed: where randomness comes from
-(the same bytes again, and one salt for prepared copies), and the integers (those of another run,
-under the labels of this one). With both the same, whatever a client sees of two neighbours has to
+to them, and the threshold that groups pass. Three things can be changed: where randomness comes from
+(the same bytes again, and one salt for prepared copies), the integers (those of another run, under
+the labels of this one), and what a view has each time that it is read. With these the same, whatever a client sees of two neighbours has to
 be the same, byte by byte.
 """
 
@@ -30,6 +30,7 @@ from dpsql.privacy.entropy import Entropy
 from dpsql.release import noise as noising
 from dpsql.service import Service
 from tests.adversary.model import Draw, Measured
+from tests.adversary.readings import reread
 
 SAMPLES = 4_000
 """Further draws of each noise, in two calls: the scale is known to 5 % with them."""
@@ -53,6 +54,8 @@ class Recorder:
     found: list[Measured] = field(default_factory=list)
     tables: list[pa.Table] = field(default_factory=list)
     statement: str = ""
+    readings: Sequence[tuple[str, str]] = ()
+    """Views, each with one that some readings of a statement find in its place."""
     troubles: list[str] = field(default_factory=list)
     """What was raised while noise was added."""
     once: _Once | None = None
@@ -98,8 +101,9 @@ def _raw(original: Original, recorder: Recorder) -> Original:
 
 def _measure(original: Original, recorder: Recorder) -> Original:
     def measure(self: DuckDB, sql: str, parameters: Any) -> Any:
-        recorder.statement = f"{sql}\n-- {sorted((k, str(v)) for k, v in parameters.items())}"
-        return original(self, sql, parameters)
+        read = reread(sql, recorder.readings, recorder.taken >> 32)
+        recorder.statement = f"{read}\n-- {sorted((k, str(v)) for k, v in parameters.items())}"
+        return original(self, read, parameters)
 
     return measure
 
@@ -357,12 +361,18 @@ def prepare(policy: Path) -> bool:
 
     Which rows of a unit a copy lets through depends on a salt: here it is the same for all worlds.
     """
-    with (
-        patch.object(secrets, "randbits", lambda _: SALT),
-        redirect_stdout(StringIO()),
-        redirect_stderr(StringIO()),
-    ):
-        return main(["prepare", "--policy", str(policy)]) == 0
+    with patch.object(secrets, "randbits", lambda _: SALT):
+        return _command("prepare", "--policy", str(policy))
+
+
+def check(policy: Path) -> bool:
+    """Compare the data with its policy as the owner does; whether ``dpsql check`` found them to agree."""
+    return _command("check", str(policy))
+
+
+def _command(*words: str) -> bool:
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        return main(words) == 0
 
 
 def answered_at(policy: Path, role: str, moment: datetime, statements: Sequence[str]) -> bool:

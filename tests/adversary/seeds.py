@@ -29,7 +29,9 @@ class Seed:
 def to_json(seed: Seed) -> str:
     """One object, with a line for each row and each step."""
     world = seed.world
-    rows = [[r.table, r.owner, *r.cells] for r in world.rows]
+    rows, earlier = (
+        [[r.table, r.owner, *r.cells] for r in kept] for kept in (world.rows, world.earlier)
+    )
     document: dict[str, Any] = {
         "name": world.name,
         "policy": world.policy.splitlines(),
@@ -39,6 +41,7 @@ def to_json(seed: Seed) -> str:
         "group_size": world.group_size,
         "sound": world.sound,
         "prepared": world.prepared,
+        "readings": world.readings,
         "relation": seed.relation,
         "owners": seed.owners,
         "reached": seed.reached,
@@ -47,7 +50,8 @@ def to_json(seed: Seed) -> str:
     steps = [[s.act, s.text, list(s.parameters), s.role, s.seconds] for s in seed.steps]
     parts = [
         f' "{name}": [\n  ' + ",\n  ".join(map(json.dumps, lines)) + "\n ]"
-        for name, lines in (("steps", steps), ("rows", rows))
+        for name, lines in (("steps", steps), ("rows", rows), ("earlier", earlier))
+        if lines or name != "earlier"
     ]
     return head + ",\n" + ",\n".join(parts) + "\n}\n"
 
@@ -57,13 +61,17 @@ def from_json(text: str) -> Seed:
     d = json.loads(text)
     world = World(
         d["name"], "\n".join(d["policy"]) + "\n", tuple(d["ddl"]),
-        tuple(Row(table, tuple(cells), owner) for table, owner, *cells in d["rows"]),
-        tuple(Role(*role) for role in d["roles"]), tuple(d["views"]), d["group_size"], d["sound"],
-        d.get("prepared", False),
+        _rows(d["rows"]), tuple(Role(*role) for role in d["roles"]), tuple(d["views"]),
+        d["group_size"], d["sound"], d.get("prepared", False), _rows(d.get("earlier", [])),
+        tuple((view, other) for view, other in d.get("readings", [])),
     )  # fmt: skip
     steps = tuple(Step(a, t, tuple(p), r, s) for a, t, p, r, s in d["steps"])
     relation = cast(Relation, d["relation"])
     return Seed(world, relation, tuple(d["owners"]), steps, tuple(d["reached"]))
+
+
+def _rows(lines: list[list[Any]]) -> tuple[Row, ...]:
+    return tuple(Row(table, tuple(cells), owner) for table, owner, *cells in lines)
 
 
 def load(*folders: Path) -> Iterator[Seed]:
@@ -76,6 +84,9 @@ def load(*folders: Path) -> Iterator[Seed]:
 def small(seed: Seed, units: int = 5) -> Seed:
     """The same with fewer units: those that the pair differs by, and the first of the others."""
     kept = {*seed.owners, *seed.world.owners[:units], None}
-    rows = tuple(row for row in seed.world.rows if row.owner in kept)
-    world = replace(seed.world, rows=rows)
+    rows, earlier = (
+        tuple(row for row in some if row.owner in kept)
+        for some in (seed.world.rows, seed.world.earlier)
+    )
+    world = replace(seed.world, rows=rows, earlier=earlier)
     return Seed(world, seed.relation, seed.owners, seed.steps, seed.reached)

@@ -65,7 +65,15 @@ def _rows(seed: Seed, holds: Holds) -> Seed:
 
     others = [None, *(o for o in seed.world.owners if o not in seed.owners)]
     seed = of(_fewer(others, lambda kept: holds(of(kept))))
-    return with_rows(_fewer(seed.world.rows, lambda kept: holds(with_rows(kept))))
+    seed = with_rows(_fewer(seed.world.rows, lambda kept: holds(with_rows(kept))))
+    return _earlier(seed, holds)
+
+
+def _earlier(seed: Seed, holds: Holds) -> Seed:
+    def with_rows(rows: Sequence[Row]) -> Seed:
+        return replace(seed, world=replace(seed.world, earlier=tuple(rows)))
+
+    return with_rows(_fewer(seed.world.earlier, lambda kept: holds(with_rows(kept))))
 
 
 def _policy(seed: Seed, holds: Holds) -> Seed:

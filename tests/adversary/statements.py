@@ -6,10 +6,15 @@ import re
 
 from tests.adversary.dice import Dice
 from tests.adversary.grammar import SETTINGS, STATEMENTS
+from tests.adversary.maker import Listed
 from tests.adversary.model import Step
-from tests.adversary.worlds import Ground, Listed
+from tests.adversary.worlds import Ground
 
 DEEP = 6
+MET = 35
+"""Statements in a hundred that join the public table of rates, where a table has its keys."""
+LED = 30
+"""Statements in a hundred that join the table that a table leads to, where it leads to one."""
 _PLACE = re.compile(r"\{(other:)?(\w+)\}")
 FALLBACKS = {
     "num_col": "1", "text_col": "'web'", "day_col": "DATE '2024-06-01'", "truth_col": "TRUE",
@@ -32,6 +37,12 @@ class Writer:
         """One statement."""
         self.table = self.dice.one(self.private)
         self.other = self.dice.one(self.private)
+        if self.table.refers and "met" in self.templates and self.dice.chance(MET):
+            return self.expand("{met}", 0)
+        if self.table.parent and "led" in self.templates and self.dice.chance(LED):
+            name = self.table.parent[0]
+            self.other = next((t for t in self.private if t.name == name), self.other)
+            return self.expand("{led}", 0)
         return self.expand("{statement}", 0)
 
     def step(self) -> Step:
@@ -66,6 +77,8 @@ class Writer:
         match symbol:
             case "T":
                 return table.name
+            case "ref_col":
+                return table.refers
             case "keys":
                 return ", ".join(keys)
             case "key_col" | "first_key":

@@ -1,4 +1,4 @@
-"""Judges of worlds with several kinds of units speak when something is made wrong."""
+"""Judges of counts, of copies, and of several kinds of units speak when something is made wrong."""
 
 from __future__ import annotations
 
@@ -8,9 +8,27 @@ from typing import Any
 import pytest
 
 from tests.adversary.attack import attack
-from tests.adversary.model import Row, Step
-from tests.adversary.ratings import RATINGS
-from tests.adversary.wrong import measured, said
+from tests.adversary.model import Case, Measured, Row, Step
+from tests.adversary.ratings import RATINGS, VICTIM
+from tests.adversary.wrong import (
+    CHOSEN,
+    EXPLAINED,
+    HIDDEN,
+    LISTED,
+    STEPS,
+    TOTAL,
+    changed,
+    in_right,
+    measured,
+    said,
+)
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    """A pair of which nothing is wrong."""
+    return attack(RATINGS, "without", (VICTIM,), STEPS)
+
 
 STOCK = replace(
     RATINGS,
@@ -34,3 +52,49 @@ def test_as_many_units_count_together_as_the_policy_says_of_their_kind(relation:
     for number, least in enumerate((2, 4)):
         low = measured(found, number, lambda m, n=least: replace(m, shown=(n, 0)))  # type: ignore[misc]
         assert "and delta" in said(low)["selection"]
+
+
+@pytest.mark.parametrize("step", [TOTAL, HIDDEN])
+def test_a_count_that_grows_without_a_unit_is_noticed(case: Case, step: int) -> None:
+    def grown(m: Measured) -> Measured:
+        draws = (replace(m.draws[0], exact=(*m.draws[0].exact[:-1], 99)), *m.draws[1:])
+        return replace(m, draws=draws)
+
+    found = tuple(map(grown, case.right.transcripts[step].measured))
+    wrong = in_right(case, step, measured=found)
+    assert "grows" in said(wrong)["alone"]
+    assert "alone" not in said(replace(wrong, relation="same"))
+
+
+def test_a_count_of_a_group_that_only_others_are_in_is_noticed(case: Case) -> None:
+    def one_more(m: Measured) -> Measured:
+        draws = tuple(replace(d, exact=(*d.exact, 1)) for d in m.draws)
+        columns = tuple((n, kind, (*values, 1)) for n, kind, values in m.columns)
+        return replace(m, keys=(*m.keys, (("double", b"12345678"),)), draws=draws, columns=columns)
+
+    found = tuple(map(one_more, case.right.transcripts[HIDDEN].measured))
+    assert "grows" in said(in_right(case, HIDDEN, measured=found))["alone"]
+
+
+def test_sums_and_choices_may_grow_without_a_unit(case: Case) -> None:
+    for step in (LISTED, CHOSEN):
+        left, right = (run.transcripts[step].measured for run in (case.left, case.right))
+        turned = replace(case, left=changed(case.left, step, measured=right))
+        assert "alone" not in said(in_right(turned, step, measured=left))
+
+
+def test_copies_of_a_database_that_is_gone_are_noticed(case: Case) -> None:
+    def copied(m: Measured) -> Measured:
+        return replace(m, statement='SELECT count(*) FROM "dpsql_prepared"."t"')
+
+    def beside(case: Case, rows: tuple[Row, ...]) -> Case:
+        return replace(case, left=replace(case.left, world=replace(case.left.world, earlier=rows)))
+
+    read = measured(case, TOTAL, copied)
+    plan = replace(case, left=changed(case.left, EXPLAINED, text="reads dpsql_prepared"))
+    other, alike = case.left.world.rows[1:], case.left.world.rows
+    for wrong in (read, plan):
+        assert "another database" in said(beside(wrong, other))["replaced"]
+        assert "replaced" not in said(beside(wrong, alike))
+        assert "replaced" not in said(wrong)
+    assert "replaced" not in said(beside(case, other))

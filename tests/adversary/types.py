@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,7 +56,7 @@ _UUIDS = tuple(f"0000000{n}-0000-0000-0000-00000000000{n}" for n in range(4))
 
 KINDS = (
     Kind("BIGINT", "bigint", "number", _WHOLE,
-         ("9223372036854775807", "-9223372036854775808", "-1", "9"), _RANGES),
+         ("9223372036854775807", "-9223372036854775808", "-1", "9", "9007199254740993"), _RANGES),
     Kind("INTEGER", "integer", "number", _WHOLE, ("2147483647", "-2147483648"), _RANGES),
     Kind("SMALLINT", "smallint", "number", _WHOLE, ("32767", "-32768"), _RANGES),
     Kind("UTINYINT", "integer", "number", _WHOLE, ("255", "0"), _RANGES),
@@ -79,6 +80,8 @@ KINDS = (
     Kind("TIMESTAMP", "timestamp", "day", _of("TIMESTAMP", *_TIMES), _of("TIMESTAMP", *_FAR), _MOMENTS),
     Kind("TIMESTAMP_NS", "timestamp", "day", _of("TIMESTAMP_NS", *_TIMES),
          _of("TIMESTAMP_NS", "1700-01-01", "2262-01-01"), _MOMENTS),
+    Kind("TIMESTAMP_MS", "timestamp", "day", _of("TIMESTAMP_MS", "2024-01-31 23:59:59.999", *_TIMES[1:]),
+         _of("TIMESTAMP_MS", "1700-01-01", "9999-12-31 23:59:59.999"), _MOMENTS),
     Kind("TIMESTAMP_S", "timestamp", "day", _of("TIMESTAMP_S", *_TIMES[1:]),
          _of("TIMESTAMP_S", "1700-01-01", "9999-12-31"), _MOMENTS),
     Kind("TIMESTAMPTZ", "timestamptz", "day", _of("TIMESTAMPTZ", *(f"{t}+00" for t in _TIMES)),
@@ -93,20 +96,57 @@ UNREAD = (
     Kind("TIME", "", "unread", ("TIME '10:00:00'",), ("TIME '24:00:00'",)),
 )
 """Columns that stand in tables and in no policy."""
-KEYS = ("BIGINT", "VARCHAR", "UUID", "DATE", "INTEGER", "TIMESTAMP")
-"""Types of keys of units."""
+BIG = 1 << 53
+"""The first whole number whose successor is the same double."""
 
 
-def key(kind: str, number: int) -> str:
-    """The key of a unit, as SQL."""
-    match kind:
-        case "BIGINT" | "INTEGER":
-            return str(number - 3)
-        case "VARCHAR":
-            return f"'u{number}'"
-        case "UUID":
-            return f"CAST('{number:08x}-0000-4000-8000-000000000000' AS UUID)"
-        case "DATE":
-            return f"(DATE '2000-01-01' + {number})"
-        case _:
-            return f"(TIMESTAMP '2000-01-01' + INTERVAL {number} HOUR)"
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A type of keys in SQL and in a policy, with the key of each number as SQL."""
+
+    sql: str
+    policy: str
+    value: Callable[[int], str]
+
+
+def wide(number: int) -> str:
+    """Whole numbers of which two are one double."""
+    return str(BIG + number)
+
+
+def moments(kind: str, digits: int) -> Callable[[int], str]:
+    """Moments of which three stand as close together as the type can tell them apart."""
+
+    def moment(number: int) -> str:
+        hour, after = divmod(number, 3)
+        parts = f".{after:0{digits}}" if digits else ""
+        second = 0 if digits else after
+        return f"CAST('2000-01-{1 + hour // 24:02} {hour % 24:02}:00:{second:02}{parts}' AS {kind})"
+
+    return moment
+
+
+KEYS = (
+    Keys("BIGINT", "bigint", lambda n: str(n - 3)),
+    Keys("VARCHAR", "text", lambda n: f"'u{n}'"),
+    Keys("UUID", "uuid", lambda n: f"CAST('{n:08x}-0000-4000-8000-000000000000' AS UUID)"),
+    Keys("DATE", "date", lambda n: f"(DATE '2000-01-01' + {n})"),
+    Keys("INTEGER", "integer", lambda n: str(n - 3)),
+    Keys("TIMESTAMP", "timestamp", lambda n: f"(TIMESTAMP '2000-01-01' + INTERVAL {n} HOUR)"),
+)
+"""Keys of units."""
+MOMENTS = (
+    Keys("TIMESTAMP_NS", "timestamp", moments("TIMESTAMP_NS", 9)),
+    Keys("TIMESTAMP", "timestamp", moments("TIMESTAMP", 6)),
+    Keys("TIMESTAMP_MS", "timestamp", moments("TIMESTAMP_MS", 3)),
+    Keys("TIMESTAMP_S", "timestamp", moments("TIMESTAMP_S", 0)),
+    Keys("TIMESTAMPTZ", "timestamptz", moments("TIMESTAMPTZ", 6)),
+)
+WHOLES = (
+    Keys("BIGINT", "bigint", wide),
+    Keys("UBIGINT", "bigint", wide),
+    Keys("HUGEINT", "bigint", wide),
+    Keys("DECIMAL(18, 0)", "bigint", wide),
+)
+CLOSE = (*(MOMENTS[0],) * 8, *MOMENTS, *WHOLES)
+"""Keys that stand close together, those of the finest moments more often."""
