@@ -70,8 +70,8 @@ def again(found: Finding) -> Callable[[Seed], Finding | None]:
 
 
 def chosen(state: State) -> Seed:
-    """The next attack: first all seeds as they are, then new ones and changed ones."""
-    if state.replayed < state.given:
+    """The next attack: seeds as they are in turn with others, which are new ones and changed ones."""
+    if state.replayed < state.given and state.replayed <= state.next:
         state.replayed += 1
         return state.pool[state.replayed - 1]
     name = f"{state.seed}{state.next}"

@@ -24,7 +24,7 @@ class State:
     """Begins the names of attacks: others with another seed."""
     next: int = 0
     replayed: int = 0
-    """How many of the repository's seeds were repeated: they come first."""
+    """How many of the repository's seeds were repeated: they come in turn with new attacks."""
     given: int = 0
     """How many these are."""
     reached: set[str] = field(default_factory=set)

@@ -18,8 +18,9 @@ from tests.adversary.model import Case, Finding, Row
 from tests.adversary.oracle import tame
 from tests.adversary.place import COPIES
 from tests.adversary.report import report
-from tests.adversary.run import STEPS, fresh, judge
+from tests.adversary.run import STEPS, chosen, fresh, judge
 from tests.adversary.seeds import Seed
+from tests.adversary.state import State
 from tests.adversary.worlds import make
 
 KEPT = sorted(seeds.FOLDER.glob("*.json"))
@@ -56,6 +57,18 @@ def test_the_attacks_are_answered_enough() -> None:
     """An adversary whose statements are all refused looks at nothing."""
     answered = [t.error is None for t in new(FRESH[0])[0].left.transcripts]
     assert sum(answered) > len(answered) / 3
+
+
+def test_seeds_and_new_attacks_take_turns(tmp_path: Path) -> None:
+    state = State.load(tmp_path)
+    given = state.pool[: state.given]
+    drawn = [chosen(state) for _ in range(6)]
+    assert drawn[::2] == given[:3]
+    assert not any(seed in given for seed in drawn[1::2])
+    assert (state.replayed, state.next) == (3, 3)
+    state.next = 0
+    state.replayed = state.given
+    assert chosen(state) not in given
 
 
 COPIED = seeds.from_json((seeds.FOLDER / "unlisted_on_a_copy.json").read_text(encoding="utf-8"))
