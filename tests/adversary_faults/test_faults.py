@@ -133,18 +133,38 @@ def test_a_fault_shows_where_it_is_planted_alone(name: str) -> None:
     assert not show(BY_NAME[name], planted=False)
 
 
+KEPT = {
+    "declared values bound a prepared copy": ("unlisted_on_a_copy", "moves exact numbers by 5.0"),
+    "whole numbers that are one double are two keys": (
+        "two_keys_one_double", "moves exact numbers by 2.0",
+    ),
+    "keys that differ by nanoseconds are one unit": (
+        "two_moments_one_unit", "a count grows when a unit goes",
+    ),
+    "a view that adds rows up is read again and again": (
+        "two_readings_of_a_view", "moves exact numbers by 2.0",
+    ),
+    "copies of another database are read": (
+        "copies_of_another", "copies of another database are read",
+    ),
+}  # fmt: skip
+"""Attacks that the adversary repeats, and what each finds where a fault is planted."""
+
+
 @pytest.mark.parametrize("planted", [True, False])
-def test_an_attack_on_prepared_copies_finds_what_bounds_them_wrongly(
-    planted: bool, tmp_path: Path
+@pytest.mark.parametrize("name", KEPT)
+def test_a_kept_attack_finds_the_fault_that_it_was_found_by(
+    name: str, planted: bool, tmp_path: Path
 ) -> None:
-    plant(BY_NAME["declared values bound a prepared copy"] if planted else None, tmp_path)
-    kept = ROOT / "fixtures" / "adversary" / "unlisted_on_a_copy.json"
+    plant(BY_NAME[name] if planted else None, tmp_path)
+    file, words = KEPT[name]
+    kept = ROOT / "fixtures" / "adversary" / f"{file}.json"
     ended = subprocess.run(
         [sys.executable, "-m", "tests.adversary", "--again", str(kept)],
         env=environment(tmp_path), cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (ended.returncode == 1) is planted, ended.stderr
-    assert ("a unit moves exact numbers by 5.0" in ended.stdout) is planted
+    assert (words in ended.stdout) is planted
 
 
 @pytest.mark.slow
