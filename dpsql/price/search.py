@@ -256,9 +256,10 @@ def _gains(measurement: Measurement, request: Request) -> bool:
     policy allows for most tables: for sums, and for counts of many groups.
     """
     statistics, cells = measurement.statistics, measurement.cells
-    if request.search == "off":
+    sums = sum(map(_is_sum, statistics))
+    if request.search == "off" or sums > MANY_SUMS:
         return False
-    if request.search == "on" or any(map(_is_sum, statistics)):
+    if request.search == "on" or sums:
         return True
     if measurement.privacy.max_rows == 1 or cells is None:
         return False
@@ -298,11 +299,8 @@ def _norms(measurement: Measurement, request: Request) -> tuple[Norm, ...]:
 
 
 def _useful_sizes(measurement: Measurement, request: Request) -> Iterator[Size]:
-    statistics, cells, most = (
-        measurement.statistics,
-        measurement.cells,
-        measurement.privacy.max_rows,
-    )
+    statistics, cells = measurement.statistics, measurement.cells
+    most = measurement.privacy.max_rows
     if most == 1:
         if any(map(_is_sum, statistics)) and narrows(measurement):
             yield Size("worth", 1, by_row=True)
