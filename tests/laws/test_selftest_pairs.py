@@ -108,6 +108,7 @@ BY_VALUE = (
     "MODE",
     "MIN(",
     "MAX(",
+    "BOOL_",
     "COUNT(DISTINCT n)",
     "COUNT(DISTINCT (n, kind))",
 )

@@ -92,6 +92,7 @@ LOCKED = {"engines/catalog/database.py", "engines/duckdb/engine.py", "release/po
 OWNERS = {
     "engines/duckdb/copies.py",
     "engines/duckdb/demo_data.py",
+    "engines/duckdb/exact_limits.py",
     "engines/duckdb/import_files.py",
     "engines/duckdb/inspect.py",
     "engines/duckdb/scratch.py",
