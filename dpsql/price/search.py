@@ -244,9 +244,7 @@ def _sizes(measurement: Measurement, plan: Plan, request: Request) -> Iterator[S
     """The sizes of units whose limits are searched for."""
     if plan.lookups or measurement.terms is not None or not _gains(measurement, request):
         return  # rows that depend on released numbers, or limits that the query names itself
-    for size in _useful_sizes(measurement, request):
-        if len(_rungs(measurement, size)) > 1:
-            yield size
+    yield from _useful_sizes(measurement, request)
 
 
 def _gains(measurement: Measurement, request: Request) -> bool:

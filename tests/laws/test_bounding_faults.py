@@ -23,6 +23,7 @@ from dpsql.bound import (
     VectorClip,
     WeightsAndGroups,
     rows,
+    vector_clip,
 )
 from dpsql.bound import grid as grids
 from dpsql.price import price
@@ -159,6 +160,16 @@ def breaches(
 
 
 CASES = [(name, sql) for name, (_, queries) in FORCED.items() for sql in queries]
+
+
+@pytest.mark.parametrize("sql", [SUMS, SHIFTED])
+def test_lengths_in_coarse_steps_keep_the_claim(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are rounded up, so that no vector is taken for a shorter one."""
+    monkeypatch.setattr(vector_clip, "LENGTH_BITS", 8)
+    bounding = FORCED["vector clip in the Euclidean norm"][0]
+    parts = _parts(sql, bounding)
+    assert any(" // " in text_of(part) for part in parts)
+    assert breaches(parts) == []
 
 
 @pytest.mark.parametrize(("name", "sql"), CASES)

@@ -394,6 +394,18 @@ def test_where_there_is_nothing_to_find_nothing_is_searched_for(sql: str) -> Non
     assert plan.most == plan.price == plan.cost
 
 
+def test_only_what_gains_is_searched_for() -> None:
+    sql = (
+        "SELECT a.m, b.n, c.s FROM (SELECT AVG(amount) AS m FROM orders) AS a,"
+        " (SELECT COUNT(*) AS n FROM customers) AS b, (SELECT SUM(seconds) AS s FROM visits) AS c"
+    )
+    plan = searching(sql)
+    assert [(s.measurements, s.size) for s in plan.searches] == [(("m0",), None)]
+    named = {name for one in all_searches(plan) for name in one.measurements}
+    assert named == {"m0", "m2"}
+    assert _breaches(_parts(plan)) == []
+
+
 def test_the_price_is_fixed_before_the_search() -> None:
     for entry in CORPUS[::9]:
         wanted = replace(request(3, 1), search="on")

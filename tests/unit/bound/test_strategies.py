@@ -42,6 +42,7 @@ def test_no_more_rows_of_a_unit_count_in_a_group_than_its_limits_let(
 ) -> None:
     assert strategy.rows_in_group == most
     assert strategy.counts.l1 >= 1
+    assert strategy.bin_bits >= strategy.bits
     assert strategy.counts.l2_squared <= strategy.counts.l1**2
     assert (strategy.most_read is None) == (not isinstance(strategy, PreparedRows))
     if not isinstance(strategy, RowWeights):  # whose groups must be public
