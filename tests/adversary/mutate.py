@@ -73,6 +73,8 @@ def _copies(seed: Seed, _: Dice) -> Seed:
 def _values(seed: Seed, dice: Dice) -> Seed:
     """Give a unit's row the value of another, or none."""
     rows = list(seed.world.rows)
+    if not rows:
+        return seed
     at = dice.number(len(rows))
     row = rows[at]
     if row.owner is None or len(row.cells) < 3:

@@ -34,7 +34,7 @@ from tests.adversary.model import (
 )
 from tests.adversary.sequences import SCRIPTS, TOTAL
 
-GENERATED = ("2",)
+GENERATED = ("3",)
 """Worlds whose statements all faces answer alike."""
 PLAYERS = ("dbapi", "simple", "extended binary", "http")
 TYPED = ("SELECT * FROM pages", shop.ASKED[1], shop.REFUSED[2], shop.REFUSED[3])
