@@ -25,7 +25,7 @@ from dpsql.selftest.probes import (
     ROWS,
     WORD,
 )
-from dpsql.selftest.products import AGGREGATES, IN_GROUPS, RULES, products
+from dpsql.selftest.products import AGGREGATES, IN_GROUPS, RULES, in_one_group, products
 from dpsql.selftest.questions import Question, Step
 from dpsql.selftest.scenarios import (
     ABOVE,
@@ -91,12 +91,6 @@ def _aggregates() -> Iterator[Question]:
         yield Question(f"COUNT(*) of people, {law}", PEOPLE, count, SEVERAL, mechanism)
 
 
-def _in_one_group(sql: str) -> str:
-    """The question, with one group of a unit: of public groups a unit counts in all otherwise."""
-    first, _, last = sql.rpartition("SELECT ")
-    return f"{first}SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1) {last}"
-
-
 def _strategies() -> Iterator[Question]:
     """Each strategy for each kind of statistic, and contributions to several groups."""
     for strategy in IN_GROUPS:
@@ -107,10 +101,10 @@ def _strategies() -> Iterator[Question]:
                 scenarios=SCENARIOS if text == "COUNT(*)" else (SPREAD,),
             )  # fmt: skip
     yield Question(
-        "COUNT(*) in one group of many", ROWS, _in_one_group(_parts("COUNT(*)", 2)), WIDE, "laplace",
+        "COUNT(*) in one group of many", ROWS, in_one_group(_parts("COUNT(*)", 2)), WIDE, "laplace",
         GroupCaps.name, scenarios=MAIN,
     )  # fmt: skip
-    count = _in_one_group(by_cell("COUNT(*)"))
+    count = in_one_group(by_cell("COUNT(*)"))
     yield Question("COUNT(*) of one group", ROWS, count, WIDE, "laplace", GroupCaps.name)
     total = "LEAST(GREATEST((AVG(y) - 1) * GREATEST(COUNT(y), 1), 0), 8)"
     both = f"{total} + LEAST(GREATEST(COUNT(y) - 12, 0), 4)"  # more than the twelve others have

@@ -81,6 +81,12 @@ def products() -> Iterator[Question]:
     yield from _in_many_groups()
 
 
+def in_one_group(sql: str) -> str:
+    """The question, with one group of a unit: of public groups a unit counts in all otherwise."""
+    first, _, last = sql.rpartition("SELECT ")
+    return f"{first}SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1) {last}"
+
+
 def possible(aggregate: str, way: str) -> bool:
     """Whether a strategy bounds an aggregate.
 
