@@ -107,6 +107,7 @@ def asked(rides: Path) -> dict[str, tuple[Errors, dict[object, int]]]:
 Asked = dict[str, tuple[Errors, dict[object, int]]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_forecasts_agree_with_the_errors_of_answers(rides: Path, asked: Asked, sql: str) -> None:
     with opened(rides) as (planner, forecaster):

@@ -223,6 +223,7 @@ def test_check_of_public_tables_says_nothing_of_answers(tmp_path: Path, capsys: 
     assert "answers" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
