@@ -304,6 +304,8 @@ def test_a_range_that_is_not_narrowed_is_noticed() -> None:
 
 STRICT = replace(SHOP, change=lambda text: f"{SHOP.change(text)}\nstrict_timing: on\n")
 CONDITIONED = (
+    "SELECT channel, AVG(amount), COUNT(*) FROM orders WHERE placed > DATE '2024-06-01' GROUP BY channel",
+    "SELECT AVG(age) FROM customers WHERE age > 40",
     "SELECT channel, SUM(amount - 200) FROM orders WHERE placed > DATE '2024-06-01' GROUP BY channel",
     "SELECT page, SUM(seconds), COUNT(DISTINCT customer_id) FROM visits WHERE seconds > 60 GROUP BY page",
     QUESTIONS[1],

@@ -139,6 +139,25 @@ def unweighed(parts: Iterable[PricedMeasurement]) -> Iterator[PricedMeasurement]
 OF_VALUES = (FewRows, ValuesInRange)
 
 
+MEANS = (
+    "SELECT AVG(amount) FROM orders WHERE amount > 100",
+    "SELECT channel, AVG(amount) FILTER (WHERE amount > 5), COUNT(*) FROM orders GROUP BY channel",
+    "SELECT AVG(age) FROM customers WHERE age > 30",
+)
+
+
+@pytest.mark.no_cover  # for the same reason
+def test_searches_pass_under_strict_timing() -> None:
+    worlds = [*((SHOP, sql) for sql in MEANS), *((e.world, e.sql) for e in CORPUS[::16])]
+    seen = 0
+    for world, sql in worlds:
+        own = strict(world)
+        for part in otherwise("search", own, sql):
+            guard(own).check(text_of(part))
+            seen += 1
+    assert seen > 100
+
+
 @functools.cache
 def trusting_ways() -> list[tuple[World, Alternative, str]]:
     """Every alternative in the corpus, with its text."""
